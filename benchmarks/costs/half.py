@@ -85,6 +85,7 @@ class Rows:
         seconds: [r] measured [s].
         part: [r] 0 for the held-out fifth.
         sort: [r] head size and bytes of a key as one number, or 0; boards differ in what was measured.
+        other: [r] true where a kernel ran that the rules do not describe: FlashAttention-4, for heads of 512 on H100.
     """
 
     kind: str
@@ -93,6 +94,7 @@ class Rows:
     seconds: Floats
     part: npt.NDArray[np.int64]
     sort: npt.NDArray[np.int64]
+    other: npt.NDArray[np.bool_]
 
     @property
     def gpu(self) -> HalfGpu:
@@ -102,7 +104,8 @@ class Rows:
         return gpu
 
     def __getitem__(self, rows: npt.NDArray[Any]) -> Rows:
-        return Rows(self.kind, self.board, self.table[rows], self.seconds[rows], self.part[rows], self.sort[rows])
+        columns = (self.table, self.seconds, self.part, self.sort, self.other)
+        return Rows(self.kind, self.board, *(column[rows] for column in columns))
 
     def inputs(self) -> tuple[Floats, Floats]:
         """[r, features], and [r] log(seconds / bound)."""
@@ -135,7 +138,7 @@ def _products(folder: Path, board: str, engine: str, kind: str) -> Rows:
     m, n, k, seconds = m[order], n[order], k[order], milliseconds[order] * 1e-3
     part = gemm.part(gemm.Products(m, n, k, seconds), 5, str(gemm.SEED)) if len(m) else np.zeros(0, np.int64)
     sizes = np.stack([np.ones(len(m)), m, n, k], axis=1)
-    return Rows(kind, board, sizes, seconds, part, np.zeros(len(m), np.int64))
+    return Rows(kind, board, sizes, seconds, part, np.zeros(len(m), np.int64), np.zeros(len(m), np.bool_))
 
 
 def _attention(folder: Path, board: str, release: str) -> Rows:
@@ -143,6 +146,7 @@ def _attention(folder: Path, board: str, release: str) -> Rows:
     import pyarrow.parquet
 
     times: dict[tuple[float, ...], list[float]] = {}
+    others: set[tuple[float, ...]] = set()
     for what in ("context", "generation"):
         path = folder / f"{board}_sxm" / "attention" / "vllm" / release / f"{what}_attention_perf.parquet"
         for row in pyarrow.parquet.read_table(path).to_pylist():
@@ -153,10 +157,13 @@ def _attention(folder: Path, board: str, release: str) -> Rows:
             bytes_ = 1 if row["kv_cache_dtype"] == "fp8" else 2
             key = (row["batch_size"], heads, shared, queries, keys, width, bytes_, int(what == "context"))
             times.setdefault(key, []).append(1e-3 * row["latency"])
+            if row["kernel_source"].endswith("_fa4"):
+                others.add(key)
     table = np.array(sorted(times), np.float64)
     seconds = np.array([float(np.median(times[key])) for key in sorted(times)])
     part = np.array([_fifth(f"{h:.0f}x{s:.0f}x{w:.0f}") for h, s, w in table[:, [1, 2, 5]]], np.int64)
-    return Rows("attention", board, table, seconds, part, (table[:, 5] * 8 + table[:, 6]).astype(np.int64))
+    other = np.array([key in others for key in sorted(times)])
+    return Rows("attention", board, table, seconds, part, (table[:, 5] * 8 + table[:, 6]).astype(np.int64), other)
 
 
 def _fifth(text: str) -> int:
@@ -189,11 +196,21 @@ def errors(predicted: Floats, measured: Floats) -> dict[str, Any]:
     return gemm.errors(predicted, measured) | {"bias": float(np.median(predicted / measured - 1))}
 
 
-def groups(rows: Rows) -> list[tuple[str, npt.NDArray[np.bool_]]]:
-    """Names of the parts of a class that are scored apart, and [r] which rows they are."""
+def phases(rows: Rows) -> list[tuple[str, npt.NDArray[np.bool_]]]:
+    """Names of the phases of a class, and [r] which rows they are."""
     if rows.kind != "attention":
         return [("product" if rows.kind == "product" else "product of float8", np.ones(len(rows.seconds), np.bool_))]
     return [("prefill", rows.table[:, 7] == 1), ("decode", rows.table[:, 7] == 0)]
+
+
+def groups(rows: Rows) -> list[tuple[str, npt.NDArray[np.bool_]]]:
+    """The phases, and their parts where they have several: 16-bit keys, 8-bit keys, and kernels of another library."""
+    narrow, found = rows.table[:, -2] == 1, []
+    for what, phase in phases(rows):
+        parts = (("16-bit keys", ~narrow & ~rows.other), ("8-bit keys", narrow), ("FlashAttention-4", rows.other))
+        some = [(f"{what}, {name}", phase & part) for name, part in parts if (phase & part).any()]
+        found += [*(some if len(some) > 1 else []), (what, phase)]
+    return found
 
 
 def shapes(found: Sequence[Rows], model: HalfGpuCosts) -> list[dict[str, Any]]:
@@ -220,8 +237,8 @@ def boards(found: Sequence[Rows]) -> tuple[list[dict[str, Any]], dict[str, tuple
         ratios.setdefault(rows.kind, []).append(np.log(rows.seconds / guess)[shared])
         source = ", ".join(other.board for other in rest)
         for what, use in groups(rows):
-            if not shared.all():
-                here = use & shared
+            here = use & shared
+            if 0 < here.sum() < use.sum():
                 score = errors(guess[here], rows.seconds[here])
                 table.append({"board": rows.board, "what": f"{what}, same kinds", "from": source, **score})
             table.append({"board": rows.board, "what": what, "from": source, **errors(guess[use], rows.seconds[use])})
@@ -246,7 +263,7 @@ def kinds(found: Sequence[Rows]) -> list[dict[str, Any]]:
         ratio = model.seconds("attention", rows.table, rows.gpu) / rows.seconds
         known = np.unique(np.concatenate([other.sort for other in rest]))
         place = {"board": rows.board, "from": ", ".join(other.board for other in rest)}
-        for what, use in groups(rows):
+        for what, use in phases(rows):
             levels, count = np.zeros(len(ratio)), 0
             for sort in np.unique(rows.sort[use]):
                 here = use & (rows.sort == sort)

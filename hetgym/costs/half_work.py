@@ -31,7 +31,12 @@ BLOCK = 3e-6
 """Time of a block of attention with few keys [s]: it waits for the table of pages, then for keys, then for values."""
 
 COPY = 3e-6
-"""Time of a small copy between kernels [s]: ``mem_empirical_constant_latency`` of aiconfigurator."""
+"""Time of a small kernel beside attention [s]: ``mem_empirical_constant_latency`` of aiconfigurator."""
+
+EXPONENTIALS = 16.0
+"""Exponentials a cycle and processor, of every generation (throughput table of the CUDA C++ Programming Guide)."""
+
+_MEASURED_WIDTH = 128.0  # of heads, which every measured board has
 
 ASYNCHRONOUS = 3000.0
 """FLOPs a cycle and processor from which matrix units work beside the threads (Hopper and later, not Ampere or Ada)."""
@@ -238,10 +243,15 @@ ATTENTION_FEATURES: tuple[str, ...] = (
 def attention_work(table: FloatArray, gpu: HalfGpu) -> tuple[FloatArray, FloatArray]:
     """Bound and features of attention in one pass over the keys (FlashAttention: Dao et al., 2022 to 2024).
 
-    A block computes 128 queries of a head. Heads that share keys are packed into one block when a step decodes, and on
-    boards with asynchronous matrix units also elsewhere if that makes fewer blocks. There a step's keys are split over
-    idle processors in any case; in FlashAttention-2 only if heads share keys, and with two copies of the queries and
-    results around the kernel. These rules are those of the two libraries' public source.
+    A block computes 128 queries of a head; 192 of a head of up to 64 numbers on boards with asynchronous matrix units.
+    Heads that share keys are packed into one block when a step decodes, and on these boards also elsewhere if that
+    makes fewer blocks. A step's keys are split over idle processors. FlashAttention-2 does so only if heads share keys
+    and the blocks are fewer than 1.6 times the processors; it copies queries and results around the kernel, and joins
+    what the parts found in another one. FlashAttention-3 does so if the keys fill more than four blocks and the blocks
+    are fewer than 0.8 times the processors; its second kernel starts while the first one ends. These rules are those of
+    the public source of the two. Exponentials take as long for a narrow head as for a wide one; their share of
+    the arithmetic is counted relative to heads of 128. New keys and values are written into the cache first, which
+    was measured with it.
 
     Args:
         table: [r, 8] columns :data:`ATTENTION`.
@@ -253,22 +263,32 @@ def attention_work(table: FloatArray, gpu: HalfGpu) -> tuple[FloatArray, FloatAr
     batch, heads, shared, queries, keys, width, bytes_, causal = np.maximum(table, [1, 1, 1, 1, 1, 1, 1, 0]).T
     group = np.maximum(heads / shared, 1.0)
     step = queries == 1
-    rows, parts = np.ceil(queries / 128), np.ceil(keys / 128)
+    block = np.where(gpu.asynchronous & (width <= 64) & ~step, 192.0, 128.0)
+    rows, parts = np.ceil(queries / block), np.ceil(keys / 128)
     ahead = np.ceil(np.maximum(keys - queries, 0.0) / 128)
-    tiles = np.where(causal > 0, np.minimum(rows * ahead + rows * (rows + 1) / 2, rows * parts), rows * parts)
-    alone, together = batch * heads * rows, batch * shared * np.ceil(queries * group / 128)
+    below = rows * ahead + rows * (rows + 1) / 2 * (block / 128)
+    tiles = np.where(causal > 0, np.minimum(below, rows * parts), rows * parts)
+    alone, together = batch * heads * rows, batch * shared * np.ceil(queries * group / block)
     packed: BoolArray = (step & (group > 1)) | ((together < alone) & gpu.asynchronous)
     blocks = np.where(packed, together, alone)
-    split = step & ((group > 1) | gpu.asynchronous)
-    arithmetic = 4.0 * width * blocks / rows * tiles * 128**2 / gpu.peak
+    if gpu.asynchronous:
+        split = step & (blocks < 0.8 * gpu.processors) & (parts > 4)
+    else:
+        split = step & (group > 1) & (blocks < 1.6 * gpu.processors) & (parts > 1)
+    arithmetic = 4.0 * width * blocks / rows * tiles * 128 * block / gpu.peak * _softmax(width, gpu)
     moved = 4.0 * batch * heads * queries * width + 2.0 * batch * shared * keys * width * bytes_
     memory = moved / gpu.bandwidth
     busy = np.minimum(blocks * np.where(split, parts, 1.0), gpu.processors)
     pulled = memory * gpu.processors / busy
     waiting = BLOCK * np.ceil(blocks / gpu.processors)
-    copied = step & (group > 1) & (shared > 1) & (batch > 1) & (not gpu.asynchronous)
-    copies = np.where(copied, 2.0 * (COPY + 4.0 * batch * heads * width / gpu.bandwidth), 0.0)
-    bound = ATTENTION_FLOOR + copies + np.maximum(np.maximum(arithmetic, pulled), waiting)
+    beside = 2.0 * batch * shared * queries * width * (2.0 + bytes_) / gpu.bandwidth  # written into the cache
+    if not gpu.asynchronous:
+        results = 4.0 * batch * heads * width
+        copied = step & (group > 1) & (shared > 1) & (batch > 1)
+        beside = beside + np.where(copied, 2.0 * (COPY + results / gpu.bandwidth), 0.0)
+        joined = 2.0 * results * np.minimum(parts, 1.6 * gpu.processors / blocks)
+        beside = beside + np.where(split, COPY + joined / gpu.bandwidth, 0.0)
+    bound = ATTENTION_FLOOR + beside + np.maximum(np.maximum(arithmetic, pulled), waiting)
 
     pairs = np.where(causal > 0, queries * keys - np.minimum(queries, keys) * (np.minimum(queries, keys) - 1) / 2, 0.0)
     pairs = np.where(causal > 0, np.maximum(pairs, 1.0), queries * keys)
@@ -283,6 +303,12 @@ def attention_work(table: FloatArray, gpu: HalfGpu) -> tuple[FloatArray, FloatAr
         columns += [np.log2(waves), waves / np.ceil(waves)]
     columns += [np.log2(4.0 * width * 128 * keys * gpu.processors / gpu.peak) + cycles]
     columns += [np.log2(keys * width * bytes_ * 2.0 * gpu.processors / gpu.bandwidth) + cycles]
-    columns += [queries / (rows * 128), queries * group / (np.ceil(queries * group / 128) * 128)]
+    columns += [queries / (rows * block), queries * group / (np.ceil(queries * group / block) * block)]
     features = np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
     return np.asarray(bound, np.float64), features
+
+
+def _softmax(width: FloatArray, gpu: HalfGpu) -> FloatArray:
+    """[r] arithmetic of a pair with its exponential, over that of its products alone; 1 for heads of 128."""
+    cycle = gpu.peak / gpu.processors / gpu.clock / (4.0 * EXPONENTIALS)  # numbers of a head in an exponential's time
+    return np.asarray((1.0 + cycle / width) / (1.0 + cycle / _MEASURED_WIDTH), np.float64)

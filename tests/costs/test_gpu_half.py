@@ -94,12 +94,42 @@ def test_attention_by_hand():
     bound, x = attention_work(np.array([long, step], np.float64), gpu)
     assert x.shape == (2, len(ATTENTION_FEATURES)) and np.isfinite(x).all()
     tiles = 64 * 65 / 2
-    assert bound[0] == pytest.approx(ATTENTION_FLOOR + 4 * 128 * 32 * tiles * 128**2 / 312e12)
-    moved = 64 * (4 * 32 * 128 + 2 * 8 * 8192 * 128 * 2)
+    written = 2 * 8 * 8192 * 128 * 4 / 2.039e12
+    assert bound[0] == pytest.approx(ATTENTION_FLOOR + written + 4 * 128 * 32 * tiles * 128**2 / 312e12)
+    moved, written = 64 * (4 * 32 * 128 + 2 * 8 * 8192 * 128 * 2), 2 * 64 * 8 * 128 * 4
     copies = 2 * (3e-6 + 4 * 64 * 32 * 128 / 2.039e12)  # the older library moves queries and results of shared keys
-    assert bound[1] == pytest.approx(ATTENTION_FLOOR + copies + moved / 2.039e12)
+    assert bound[1] == pytest.approx(ATTENTION_FLOOR + copies + (moved + written) / 2.039e12)
     newer, _ = attention_work(np.array([step], np.float64), HalfGpu.of(H100))
-    assert newer[0] == pytest.approx(ATTENTION_FLOOR + moved / 3.35e12)
+    assert newer[0] == pytest.approx(ATTENTION_FLOOR + (moved + written) / 3.35e12)
+
+
+def test_keys_of_few_blocks_are_split_and_joined():
+    few = np.array([attention_dimensions(attention(2, 32, 8, 1, 8192))], np.float64)
+    older, x = attention_work(few, HalfGpu.of(A100))
+    moved, results = 2 * (4 * 32 * 128 + 2 * 8 * 8192 * 128 * 2), 4 * 2 * 32 * 128
+    beside = (
+        3 * 3e-6 + (2 * results + 2 * results * 1.6 * 108 / 16 + 2 * 2 * 8 * 128 * 4) / 2.039e12
+    )  # two copies, a join
+    assert older[0] == pytest.approx(ATTENTION_FLOOR + beside + moved / 2.039e12)
+    newer, y = attention_work(few, HalfGpu.of(H100))
+    assert newer[0] == pytest.approx(ATTENTION_FLOOR + (moved + 2 * 2 * 8 * 128 * 4) / 3.35e12)
+    split = ATTENTION_FEATURES.index("split")
+    assert x[0, split] == y[0, split] == 1
+    short = np.array([attention_dimensions(attention(2, 32, 8, 1, keys)) for keys in (100, 500, 600)], np.float64)
+    assert attention_work(short, HalfGpu.of(A100))[1][:, split].tolist() == [0, 1, 1]
+    assert attention_work(short, HalfGpu.of(H100))[1][:, split].tolist() == [0, 0, 1]
+
+
+def test_exponentials_weigh_more_in_narrow_heads():
+    for device, cycle in ((A100, 32), (H100, 64)):  # an exponential takes as long as so many numbers of a head
+        gpu = HalfGpu.of(device)
+        table = np.array([[8, 16, 16, 6144, 6144, width, 2, 1] for width in (64, 128, 256)], np.float64)
+        floor = ATTENTION_FLOOR + 2 * 8 * 16 * 6144 * table[:, 5] * 4 / gpu.bandwidth
+        narrow, usual, wide = attention_work(table, gpu)[0] - floor
+        rows = 192 if device is H100 else 128  # of a block of narrow heads
+        diagonal = 6144**2 / 2 + 6144 * 64, 6144**2 / 2 + 6144 * rows / 2
+        assert narrow / usual == pytest.approx((64 + cycle) / (128 + cycle) * diagonal[1] / diagonal[0], rel=0.02)
+        assert wide / usual == pytest.approx((256 + cycle) / (128 + cycle), rel=0.02)
 
 
 @pytest.mark.parametrize("wrong", [attention(1, 2, 2, 4, 4, dtype="float64"), product(2, 2, 2)])
