@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -166,6 +166,22 @@ def only_one(**given: Any) -> str | None:
     if len(names) > 1:
         raise ConfigError(f"an environment takes its problems from one source, not from {' and '.join(names)}")
     return names[0] if names else None
+
+
+def need_graphs(arguments: Arguments, *names: str) -> None:
+    """Refuse arguments that say how graphs become problems, where problems come from elsewhere.
+
+    Args:
+        arguments: of the environment.
+        names: of those arguments.
+
+    Raises:
+        ConfigError: one of them is not as it is by default.
+    """
+    for field in fields(arguments):
+        if field.name in names and getattr(arguments, field.name) != field.default:
+            value = shown(getattr(arguments, field.name))
+            raise ConfigError(f"{field.name}={value} means nothing without graph=… and platform=…")
 
 
 def generator_of(generator: Any, expected: str) -> Callable[[np.random.Generator], Any]:

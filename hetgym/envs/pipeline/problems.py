@@ -21,6 +21,7 @@ from hetgym.envs.core.sources import (
     generator_of,
     grid,
     listed,
+    need_graphs,
     only_one,
     together,
 )
@@ -96,12 +97,14 @@ class PipelineArguments(PoolArguments):
         """The source.
 
         Raises:
-            ConfigError: more than one kind of source, a graph without a platform, a pool without a generator, or a
-                generator that cannot be called.
+            ConfigError: more than one kind of source, a graph without a platform, a pool without a generator, a
+                generator that cannot be called, or what is said of graphs without any.
         """
         given = only_one(problem=self.problem, graph=self.graph, generator=self.generator)
         together(self.graph, self.platform)
         self._refuse_pool(given)
+        if given != "graph":
+            need_graphs(self, "batch", "costs", "blocks", "optimizer")
         if given == "problem":
             return Source(PIPELINES, [as_pipeline(item) for item in listed(self.problem)])
         if given == "graph":

@@ -12,7 +12,7 @@ import numpy as np
 from hetgym.costs import CostModel, cost_model
 from hetgym.envs.core.arguments import whole
 from hetgym.envs.core.padding import GraphPadding
-from hetgym.envs.core.sources import Graph, Kind, Machine, PoolArguments, Source, grid, listed, only_one, together
+from hetgym.envs.core.sources import Graph, Kind, Machine, PoolArguments, Source, grid, listed, need_graphs, only_one, together
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.workloads import RandomMix, load_problem, load_suite
@@ -60,12 +60,14 @@ class ProblemArguments(PoolArguments):
         """The source.
 
         Raises:
-            ConfigError: more than one kind of source, a graph or platform without the other, or a pool without a
-                generator.
+            ConfigError: more than one kind of source, a graph or platform without the other, a pool without a generator,
+                or a batch size or cost model without graphs.
         """
         given = only_one(problem=self.problem, graph=self.graph, suite=self.suite, generator=self.generator)
         together(self.graph, self.platform)
         self._refuse_pool(given)
+        if given != "graph":
+            need_graphs(self, "batch", "costs")
         if given == "problem":
             return Source(PROBLEMS, [as_problem(item) for item in listed(self.problem)])
         if given == "graph":

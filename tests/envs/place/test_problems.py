@@ -122,6 +122,15 @@ def test_a_pool_needs_a_generator_and_what_is_said_of_it_needs_a_pool() -> None:
         gym.make("HetPipeline-v0", pool=0)
 
 
+def test_what_is_said_of_graphs_needs_graphs() -> None:
+    with pytest.raises(hetgym.ConfigError, match="batch=8 means nothing without graph=… and platform=…"):
+        gym.make("HetSchedule-v0", batch=8)
+    with pytest.raises(hetgym.ConfigError, match="costs='roofline' means nothing"):
+        gym.make("HetSchedule-v0", problem=textbook("topcuoglu"), costs="roofline")
+    with pytest.raises(hetgym.ConfigError, match="blocks='trunk' means nothing"):
+        gym.make("HetPipeline-v0", blocks="trunk")
+
+
 def test_a_random_mix_has_the_edges_of_the_graphs_that_its_families_name() -> None:
     for family in RandomMix.EDGES:
         problem = RandomMix(families=(family,), operators=(40, 40), ccr=(1.0,))(np.random.default_rng(7))
