@@ -120,7 +120,10 @@ def _run(graphs: Sequence[DataflowGraph], settings: Settings, learned: OperatorC
     else:
         _print(results, folder)
     failed = any(result.status not in (DONE, BUSY) for result in results)
-    return 1 if failed or not all(verdicts(results).values()) else 0
+    reached = verdicts(results)
+    if not failed and not reached:
+        tell("nothing was validated: all models were skipped")
+    return 0 if reached and all(reached.values()) and not failed else 1
 
 
 def _validate(graph: DataflowGraph, settings: Settings, learned: OperatorCosts | None, folder: Path) -> ModelResult:

@@ -64,6 +64,17 @@ def test_a_model_that_cannot_run_does_not_stop_the_others(tmp_path: Path, monkey
     assert "Riddle" in failed["status"] and fine["status"] == "done"
 
 
+def test_nothing_validated_gives_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(graph: DataflowGraph, *_: object) -> protocol.ModelResult:
+        return protocol.ModelResult(graph.name, protocol.BUSY, len(graph), foreign=0.9)
+
+    monkeypatch.setattr(protocol, "validate_model", busy)
+    monkeypatch.chdir(tmp_path)
+    to_json(diamond(48, 4), tmp_path / "small.json")
+    done = ask("validate", "--models", "small.json", *EASY, "--name", "busy", cwd=tmp_path)
+    assert done.returncode == 1 and "nothing was validated" in done.stderr, done.stderr
+
+
 def test_bad_words_are_one_line(tmp_path: Path) -> None:
     for words, reason in (
         (("--models", "alexnt"), "alexnet"),
