@@ -259,6 +259,19 @@ def test_chakra_runs_first_come_first_served(tmp_path: Path) -> None:
     assert hetgym.load_problem(path).num_operators == 4
 
 
+@pytest.mark.parametrize("starts", [(100, 200, 300, 400), (0, 100, 200, 300), (0, 0, 0, 0), (100, 200, 0, 400)])
+def test_chakra_nodes_take_as_long_as_they_say(tmp_path: Path, starts: tuple[int, ...]) -> None:
+    nodes = [
+        {"id": k, "name": f"k{k}", "type": 4, "duration_micros": 100, "start_time_micros": start, "is_cpu_op": False}
+        | {"data_deps": [k - 1] if k else []}
+        for k, start in enumerate(starts)
+    ]
+    path = tmp_path / "chain.json"
+    path.write_text(json.dumps({"workload_graph": nodes}))
+    graph = from_trace(path)
+    assert graph.span == pytest.approx(4e-4) and graph.duration.tolist() == pytest.approx([1e-4] * 4)
+
+
 def test_chakra_as_json(tmp_path: Path) -> None:
     rows = copy.deepcopy(NODES)
     assert makespan(read(tmp_path, {"workload_graph": rows})) == pytest.approx(15)

@@ -237,7 +237,7 @@ def _measured(ranks: Sequence[list[Node]], name: str, callers: bool) -> Measured
     tracks: dict[str, int] = {}
     host: list[bool] = []
     steps: list[list[Step]] = []
-    timed = all(node.start > 0 for nodes in ranks for node in nodes if node.type != _METADATA)
+    timed = all(_placed(nodes) for nodes in ranks)
     for rank, nodes in enumerate(ranks):
         prefix = f"rank {rank} " if len(ranks) > 1 else ""
         origin = min(node.start for node in nodes) if timed else 0.0
@@ -245,7 +245,7 @@ def _measured(ranks: Sequence[list[Node]], name: str, callers: bool) -> Measured
         for node in sorted(nodes, key=lambda node: (node.start, node.number)):
             track = tracks.setdefault(prefix + node.place, len(tracks))
             host += [node.host] * (track == len(host))
-            start = node.start - origin
+            start = node.start - origin if timed else 0.0
             made[node.number] = Step(node.name, node.kind, track, start, start + node.duration)
         for node in nodes:
             listed = dict.fromkeys(node.after + node.callers if callers else node.after)
@@ -257,6 +257,17 @@ def _measured(ranks: Sequence[list[Node]], name: str, callers: bool) -> Measured
         flat += _meetings(steps, ranks)
         flat = _first_come(flat, len(tracks))
     return assemble(flat, list(tracks), host, name)
+
+
+def _placed(nodes: Sequence[Node]) -> bool:
+    """True if the nodes of a rank say when they start.
+
+    A start that is missing reads as 0, as that of a node at the origin does; such a node depends on no later one.
+    """
+    starts = {node.number: node.start for node in nodes if node.type != _METADATA}
+    first = [node for node in nodes if node.number in starts and node.start == 0]
+    behind = any(starts.get(k, 0.0) > 0 for node in first for k in node.after)
+    return any(starts.values()) and not behind
 
 
 def _edge(source: bool, target: bool) -> str:
