@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -47,6 +48,9 @@ from hetgym.costs.roofline import Roofline, widened
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph.ops import Operator
+
+GROUPED_DOUBLINGS = 13
+"""Doublings of the batch of a grouped product whose prices bound its own; beyond, arithmetic outweighs the weights."""
 
 MODEL = "gpu-half"
 """Kind of the model in the header of an artefact."""
@@ -184,8 +188,12 @@ class HalfGpuCosts(artefact.Stored):
             at = [i for i, (name, _) in enumerate(found) if name == kind]
             if at:
                 more = np.array([_more(wide[i]) for i in at]) / bandwidth
-                priced = self._remembered(kind, [found[i][1] for i in at], gpu) + more
-                seconds[at] = np.maximum(seconds[at], priced)
+                rows = [found[i][1] for i in at]
+                first = np.cumsum([0, *map(len, rows[:-1])])
+                least = np.minimum.reduceat(self._remembered(kind, list(chain.from_iterable(rows)), gpu), first)
+                if kind == "product":
+                    least *= np.array([_narrowed(wide[i], found[i][1][0], gpu) for i in at])
+                seconds[at] = np.maximum(seconds[at], least + more)
         seconds += np.array([moved for _, moved in pairs]) / bandwidth
         return seconds, [kind if exact[i] else "" for i, (kind, _) in enumerate(found)]
 
@@ -275,21 +283,33 @@ def _grows(kind: str, rows: FloatArray) -> BoolArray:
     return np.asarray(np.arange(rows.shape[1]) == at[:, None], np.bool_)
 
 
-def _classified(op: Operator, able: Sequence[str], gpu: HalfGpu) -> tuple[str, tuple[float, ...]]:
-    """The class that prices an operator and its row; an empty class for the roofline.
+def _classified(op: Operator, able: Sequence[str], gpu: HalfGpu) -> tuple[str, list[tuple[float, ...]]]:
+    """The class that prices an operator and its rows, of which the cheapest counts; an empty class for the roofline.
 
-    Products of float32 have the row of the same product in 16 bits, whose price is their least.
+    A grouped product has a row for each doubling of its batch, which neither its number of products nor the rows of
+    each follow. Products of float32 have the row of the same product in 16 bits, whose price is their least.
     """
     if op.dtype not in (*able, "float32"):
-        return "", ()
+        return "", []
     row = attention_dimensions(op)
     if row is not None:
-        return "attention", row
-    sizes = product_dimensions(op)
-    if sizes is None:
-        return "", ()
+        return "attention", [row]
+    doublings = GROUPED_DOUBLINGS if op.kind == "GroupedMatMul" else 1
+    sizes = [row for k in range(doublings) if (row := product_dimensions(op, 1 << k)) is not None]
+    if not sizes:
+        return "", []
     narrow = all(tensor.dtype == "float8" for tensor in op.inputs[:2])
     return "product8" if narrow and gpu.peak8 > 0 else "product", sizes
+
+
+def _narrowed(op: Operator, row: tuple[float, ...], gpu: HalfGpu) -> float:
+    """What weights narrower than 16 bits leave of the time of a product in 16 bits: its bound's share."""
+    weights = op.inputs[1] if len(op.inputs) > 1 else None
+    if weights is None or not weights.constant or weights.bytes >= 2 * weights.size:
+        return 1.0
+    sizes = np.array([row])
+    narrow, usual = (product_physics(sizes, gpu, 16, weight)[0] for weight in (weights.bytes / weights.size, 2.0))
+    return float(narrow / usual)
 
 
 def _more(op: Operator) -> float:

@@ -122,20 +122,21 @@ RISING = ("log2 cycles", "log2 bound over", "log2 tiles over", "log2 bytes over"
 Log ratios are fitted not to fall in them, so that no price rises with the peak or with the bandwidth of the board."""
 
 
-def product_physics(sizes: FloatArray, gpu: HalfGpu, bits: int) -> FloatArray:
+def product_physics(sizes: FloatArray, gpu: HalfGpu, bits: int, weight: float | None = None) -> FloatArray:
     """Data-sheet bound of products: a floor plus the slower of arithmetic and memory.
 
     Args:
         sizes: [r, 4] independent products, rows, columns and reduction.
         gpu: the board.
         bits: of each number of the operands, 16 or 8; results have 16.
+        weight: bytes of a number of the right operand, if it is narrower and widened on the way.
 
     Returns:
         [r] seconds.
     """
     batch, m, n, k = sizes.T
     peak = gpu.peak if bits == 16 else gpu.peak8
-    moved = batch * (bits / 8 * (m * k + n * k) + 2.0 * m * n)
+    moved = batch * (bits / 8 * m * k + (bits / 8 if weight is None else weight) * n * k + 2.0 * m * n)
     slower = np.maximum(2.0 * batch * m * n * k / peak, moved / gpu.bandwidth)
     return np.asarray(PRODUCT_FLOOR / gpu.clock + slower, np.float64)
 
@@ -166,12 +167,16 @@ def product_features(sizes: FloatArray, gpu: HalfGpu, bits: int) -> FloatArray:
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
 
 
-def product_dimensions(operator: Operator) -> tuple[float, ...] | None:
+def product_dimensions(operator: Operator, times: int = 1) -> tuple[float, ...] | None:
     """Number of products, rows, columns and reduction of a product of two matrices, fused or batched or in groups.
 
     A grouped product (mixture of experts) multiplies rows [rows, k] that are sorted by expert with matrices
     [experts, k, n], and becomes a product for each expert. How many rows an expert has is data, so all have the same
     number, and of fewer rows than experts each has an expert of its own.
+
+    Args:
+        operator: the product.
+        times: how many times its rows a grouped product has.
 
     Returns:
         (products, m, n, k), or None if the operator is not such a product.
@@ -185,14 +190,12 @@ def product_dimensions(operator: Operator) -> tuple[float, ...] | None:
     if operator.kind == "GroupedMatMul" and len(operator.inputs) > 1 and operator.outputs:
         left, right, out = operator.inputs[0].shape, operator.inputs[1].shape, operator.outputs[0].shape
         if len(right) == 3 and len(left) in (2, 3):
-            groups = right[0] if len(left) == 3 else max(1, min(right[0], left[0]))
-            return (
-                float(groups),
-                float(math.ceil(left[-2] / (1 if len(left) == 3 else groups))),
-                *map(float, right[:0:-1]),
-            )
+            rows = left[-2] * times
+            groups = right[0] if len(left) == 3 else max(1, min(right[0], rows))
+            each = rows if len(left) == 3 else math.ceil(rows / groups)
+            return float(groups), float(each), *map(float, right[:0:-1])
         if len(left) == len(right) == 2 and len(out) == 3:  # the reduction is cut into groups: gradients of weights
-            return float(out[0]), float(out[1]), float(out[2]), float(math.ceil(left[1] / max(1, out[0])))
+            return float(out[0]), float(out[1]), float(out[2]), float(math.ceil(left[1] * times / max(1, out[0])))
         return None
     sizes = gemm_dimensions(operator)
     return None if sizes is None else tuple(float(size) for size in sizes)

@@ -194,8 +194,9 @@ class HetScheduleEnv(LaneEnv):
         pool: number of problems that the generator makes, of which every episode draws one: episodes on a problem that
             was drawn before begin many times as fast. By default every episode has a new problem.
         pool_seed: seed of the pool; pools of different seeds share no problem, whatever the seeds of resets.
-        pool_refresh: episodes of a lane after which a new problem takes the place of the oldest one, so that training
-            never runs out of new ones; counted from the lane's last seed. By default a pool keeps its problems.
+        pool_refresh: draws of a lane, one for each job of an episode, after which a new problem takes the place of the
+            oldest one, so that training never runs out of new ones; counted from the lane's last seed. By default a
+            pool keeps its problems.
         batch: batch size of graphs given by name.
         costs: cost model of graphs on platforms, or its name.
         decode: start times of the final placement: ``"insertion"`` (HEFT's rule), ``"append"``,

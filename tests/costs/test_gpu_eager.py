@@ -314,6 +314,17 @@ def test_shipped_predictions_stay_as_they_are(shipped):
     assert (faster < seconds).all() and (faster > seconds / 4).all()
 
 
+@pytest.mark.parametrize("window", [1, 3, 5, 7])
+def test_half_precision_convolutions_stay_within_the_peak(shipped, window):
+    device = Device("v100", "gpu", {"float32": 14e12, "float16": 112e12}, 900e9, processors=80)
+    images = Tensor((32, 256, 56, 56), "float16")
+    weights = Tensor((256, 256, window, window), "float16", constant=True)
+    attributes = {"kernel_shape": (window, window), "pads": (window // 2,) * 4, "strides": (1, 1)}
+    conv = Operator("conv", "Conv", (images, weights), (images,), attributes)
+    seconds = shipped.predict([conv], device)[0]
+    assert conv.flops / 112e12 <= seconds <= 2 * conv.flops / 112e12
+
+
 def test_a_board_without_the_power_for_its_clock_is_slower(shipped):
     """An L4 has 72 W for 30 TFLOP/s and cannot hold its boost clock, whether or not its power is spelt out."""
     rates = {"float32": 30.3e12}

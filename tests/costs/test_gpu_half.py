@@ -178,6 +178,38 @@ def test_experts_are_products_of_their_own():
     assert seconds(weights, L40S) == seconds(product(2048, 512, 1024, (8,)), L40S)
 
 
+@pytest.mark.parametrize("device", [A100, H100], ids=lambda d: d.name)
+def test_experts_with_twice_the_rows_are_never_faster(device):
+    rng = np.random.default_rng(4)
+    pairs = []
+    for _ in range(100):
+        experts, k, n, rows = int(rng.choice([4, 8, 64])), *(int(2 ** rng.uniform(5, top)) for top in (13, 13, 11))
+        weight = Tensor((experts, k, n), "bfloat16", constant=True)
+        pairs.append(
+            [
+                Operator(
+                    "experts",
+                    "GroupedMatMul",
+                    (Tensor((many * rows, k), "bfloat16"), weight),
+                    (Tensor((many * rows, n), "bfloat16"),),
+                )
+                for many in (1, 2)
+            ]
+        )
+    once, twice = (MODEL.predict(operators, device) for operators in zip(*pairs, strict=True))
+    assert (twice >= once * (1 - 1e-12)).all()
+
+
+def test_narrow_weights_take_the_time_of_their_bytes():
+    def takes(rows, weights):
+        x = Tensor((rows, 8192), "bfloat16")
+        return seconds(Operator("fc", "MatMul", (x, Tensor((8192, 8192), weights, constant=True)), (x,)), H100)
+
+    few, many = ([takes(rows, w) for w in ("bfloat16", "int8", "int4")] for rows in (16, 8192))
+    assert few[0] / few[1] == pytest.approx(1.9, abs=0.1) and few[0] / few[2] == pytest.approx(3.5, abs=0.2)
+    assert many[0] == many[1] == many[2]  # bound by arithmetic
+
+
 def test_dtypes_without_units_are_widened():
     for shape in ((1, 4096, 4096), (512, 4096, 4096), (8192, 8192, 8192)):
         narrow, single, half = (product(*shape, dtype=d) for d in ("bfloat16", "float32", "float16"))

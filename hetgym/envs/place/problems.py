@@ -12,7 +12,18 @@ import numpy as np
 from hetgym.costs import CostModel, cost_model
 from hetgym.envs.core.arguments import whole
 from hetgym.envs.core.padding import GraphPadding
-from hetgym.envs.core.sources import Graph, Kind, Machine, PoolArguments, Source, grid, listed, need_graphs, only_one, together
+from hetgym.envs.core.sources import (
+    Graph,
+    Kind,
+    Machine,
+    PoolArguments,
+    Source,
+    grid,
+    listed,
+    need_graphs,
+    only_one,
+    together,
+)
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.workloads import RandomMix, load_problem, load_suite
@@ -60,8 +71,8 @@ class ProblemArguments(PoolArguments):
         """The source.
 
         Raises:
-            ConfigError: more than one kind of source, a graph or platform without the other, a pool without a generator,
-                or a batch size or cost model without graphs.
+            ConfigError: more than one kind of source, a graph or platform without the other, a pool without a
+                generator, or a batch size or cost model without graphs.
         """
         given = only_one(problem=self.problem, graph=self.graph, suite=self.suite, generator=self.generator)
         together(self.graph, self.platform)
