@@ -91,9 +91,12 @@ def check_number(
         finite: True to refuse infinity.
 
     Raises:
-        HetgymError: of type ``error``: the number is NaN or out of range.
+        HetgymError: of type ``error``: the number is NaN or out of range, or no number.
     """
-    legal = minimum <= value <= maximum and not (positive and value <= 0) and not (finite and value == math.inf)
+    try:
+        legal = minimum <= value <= maximum and not (positive and value <= 0) and not (finite and value == math.inf)
+    except TypeError:  # no number
+        legal = False
     if not legal:
         rule = "positive" if positive else f"at least {minimum:g}"
         rule += f" and at most {maximum:g}" if maximum < math.inf else " and finite" if finite else ""

@@ -109,6 +109,8 @@ def test_numbers_out_of_range(value):
 
 def test_numbers_in_range():
     check_number(0.0, "x", PlatformError)
+    with pytest.raises(PlatformError, match="x is 'much'; it must be at least 0 and finite"):
+        check_number("much", "x", PlatformError)
     check_number(math.inf, "x", PlatformError, finite=False)
     with pytest.raises(PlatformError, match="x is 1.5; it must be at least 0 and at most 1"):
         check_number(1.5, "x", PlatformError, maximum=1.0)

@@ -163,7 +163,7 @@ def import_file(path: str | Path) -> ModuleType:
     sys.modules[spec.name] = module  # while it runs, as dataclasses demand
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         _entered.clear()
         _entered.update(before)
         why = f"{type(error).__name__}: {error}".partition("\n")[0]

@@ -172,6 +172,7 @@ def test_a_file_enters_its_schedulers(tmp_path: Path) -> None:
     ("text", "why"),
     [
         (MINE + "\n1 / 0\n", r"ZeroDivisionError: division by zero"),
+        (MINE + "\nimport sys\nsys.exit(3)\n", r"SystemExit: 3"),
         ("def f(:\n", r"SyntaxError: invalid syntax"),
         ("import no_such_module_at_all", r"ModuleNotFoundError: No module named 'no_such_module_at_all'"),
         (MINE.replace("from-a-file", "heft"), r"ConfigError: scheduler 'heft' is registered twice"),
