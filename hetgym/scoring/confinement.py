@@ -29,8 +29,8 @@ def confine(limits: Limits, folder: Path) -> list[str]:
 
     Returns:
         Names of the measures that hold: ``limits`` (processor time, address space, files, processes), ``capabilities``
-        (a root user's privileges are gone), ``files`` (no changes outside the folder), ``calls`` (no processes,
-        sockets, or signals to others).
+        (a root user's privileges are gone), ``files`` (no changes outside the folder), ``calls`` (no processes or
+        sockets, nothing done to other processes, no changes of files' permissions, owners and times).
     """
     held = ["limits"] if _set_limits(limits) else []
     if allow_writing(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -158,6 +159,115 @@ def kill_parent(problem):
     os.kill(os.getppid(), 9)
 
 
+def limit_parent(problem):
+    import resource
+    resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (0, 0))
+
+
+def move_parent(problem):
+    os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0))
+
+
+def calm_parent(problem):
+    os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)
+
+
+def own_pipe(problem):
+    import fcntl
+    reading, writing = os.pipe()
+    fcntl.fcntl(reading, fcntl.F_SETOWN, os.getppid())
+    fcntl.fcntl(reading, fcntl.F_SETFL, os.O_ASYNC)
+    os.write(writing, b"x")
+
+
+def own_pipe_wholly(problem):
+    import fcntl, struct
+    reading, writing = os.pipe()
+    fcntl.fcntl(reading, 15, struct.pack("=ii", 1, os.getppid()))
+
+
+def signal_of_pipe(problem):
+    import fcntl
+    fcntl.fcntl(os.pipe()[0], fcntl.F_SETSIG, 9)
+
+
+def lease(problem):
+    import fcntl
+    fcntl.fcntl(os.open(VICTIM, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK)
+
+
+def own_by_ioctl(problem):
+    import fcntl
+    fcntl.ioctl(os.pipe()[0], 0x8901, b"    ")
+
+
+def flags(problem):
+    import fcntl
+    fcntl.ioctl(os.open(VICTIM, os.O_RDONLY), 0x40086602, bytes(8))
+
+
+def chmod(problem):
+    os.chmod(VICTIM, 0o777)
+
+
+def fchmod(problem):
+    os.fchmod(os.open(VICTIM, os.O_RDONLY), 0o777)
+
+
+def chown(problem):
+    os.chown(VICTIM, -1, os.getgid())
+
+
+def utime(problem):
+    os.utime(VICTIM, (0, 0))
+
+
+def setxattr(problem):
+    os.setxattr(VICTIM, "user.x", b"x")
+
+
+def raw(*numbers):
+    def call(problem):
+        import ctypes
+        libc, name = ctypes.CDLL(None, use_errno=True), VICTIM.encode()
+        for number in numbers:
+            for arguments in ((name, 0o777, 0), (-100, name, 0o777, 0)):
+                ctypes.set_errno(0)
+                assert libc.syscall(number, *arguments) == -1 and ctypes.get_errno() == 1, number
+        raise PermissionError("of all")
+    return call
+
+
+old_calls = raw(90, 92, 94, 132, 235, 260, 261, 268, 280)
+new_calls = raw(440, 448, 452, 463, 466, 469)
+
+
+def own_settings(problem):
+    import fcntl, resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))
+    resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE)
+    os.sched_setaffinity(0, os.sched_getaffinity(0))
+    with open("mine", "w") as file:
+        fcntl.fcntl(file, fcntl.F_SETFD, fcntl.fcntl(file, fcntl.F_GETFD))
+        assert not os.isatty(file.fileno())
+    return heft(problem)
+
+
+def compiled(problem):
+    import numba
+    directory = os.path.abspath("cache")
+    os.mkdir(directory)
+    numba.config.CACHE_DIR = directory
+    with open("own.py", "w") as file:
+        file.write("import numba\\n@numba.njit(cache=True)\\ndef total(x):\\n    return x.sum()\\n")
+    sys.path.insert(0, os.getcwd())
+    import own
+    assert own.total(np.arange(4.0)) == 6.0
+    np.save("array.npy", np.arange(3))
+    assert np.load("array.npy", mmap_mode="r")[2] == 2
+    return heft(problem)
+
+
 def threads(problem):
     one = threading.Thread(target=lambda: None)
     one.start()
@@ -176,6 +286,13 @@ def schedule(problem):
 """
 
 
+OTHERS = (
+    *("limit_parent", "move_parent", "calm_parent", "own_pipe", "own_pipe_wholly", "signal_of_pipe", "own_by_ioctl"),
+    "lease",
+)
+FILES = ("chmod", "fchmod", "chown", "utime", "setxattr", "flags", "new_calls")
+
+
 @pytest.fixture(scope="module")
 def secret() -> Iterator[None]:
     before = os.environ.get("HETGYM_SECRET")
@@ -192,7 +309,9 @@ def secret() -> Iterator[None]:
 def program(tmp_path_factory: pytest.TempPathFactory, secret: None) -> Iterator[Program]:
     """With a limit that no call reaches, however busy the machine is."""
     path = tmp_path_factory.mktemp("naughty") / "naughty.py"
-    path.write_text(NAUGHTY)
+    victim = path.with_name("victim")
+    victim.write_text("x")
+    path.write_text(f"VICTIM = {str(victim)!r}\n{NAUGHTY}")
     with Program(path, Limits(seconds=30.0, memory=float(3 << 30), file=1e6)) as made:
         made.schedule(named("heft"))
         yield made
@@ -209,7 +328,9 @@ def named(name: str) -> Problem:
     return textbook("topcuoglu").replace(name=name)
 
 
-@pytest.mark.parametrize("name", ["heft", "printing", "reading", "threads", "bound", "write_inside", "environment"])
+@pytest.mark.parametrize(
+    "name", ["heft", "printing", "reading", "threads", "bound", "write_inside", "environment", "compiled"]
+)
 def test_what_is_allowed(program: Program, name: str) -> None:
     problem = named(name)
     answer = program.schedule(problem)
@@ -250,14 +371,29 @@ def test_what_fails_is_a_sentence(program: Program, name: str, says: str) -> Non
         ("command", "calls"),
         ("connect", "calls"),
         ("kill_parent", "calls"),
+        *((name, "calls") for name in OTHERS + FILES),
         ("write_outside", "files"),
     ],
 )
 def test_what_linux_refuses(program: Program, name: str, needs: str) -> None:
     if needs not in program.confined:
         pytest.skip(f"this kernel has no measure {needs!r}")
+    victim = program.path.with_name("victim")
+    before = victim.stat()
     assert "Permission" in program.schedule(named(name)).status
+    assert victim.stat() == before
     assert program.schedule(named("heft")).status == "ok"
+
+
+@linux
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of this architecture")
+def test_old_calls_that_change_files_are_refused(program: Program) -> None:
+    assert program.schedule(named("old_calls")).status == "PermissionError: of all"
+
+
+@linux
+def test_a_program_may_change_its_own_settings(program: Program) -> None:
+    assert program.schedule(named("own_settings")).status == "ok"
 
 
 @pytest.mark.parametrize("name", ["sleep", "loop"])
