@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -141,7 +142,7 @@ def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     Raises:
         OSError: the folder cannot be written; nothing is left behind.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    temporary = _beside(path)
     try:
         with open(temporary, "xb") as file:
             write(file)
@@ -163,6 +164,33 @@ def write_bytes(path: Path, data: bytes, error: Refusal) -> None:
         atomic_write(path, lambda file: file.write(data))
     except (OSError, ValueError) as cause:
         raise error(f"{path}: cannot be written ({reason(cause)})") from cause
+
+
+def check_writable(path: Path, error: Refusal) -> None:
+    """Refuse a file that cannot be written before the work whose result it is to hold; nothing is left behind.
+
+    Raises:
+        HetgymError: of type ``error``: the path is that of a folder or device, or no file can be made beside it.
+    """
+    try:
+        if path.exists() and not path.is_dir() and not path.is_file():
+            raise error(f"{path}: not a regular file")
+        temporary = _beside(path)
+        open(temporary, "xb").close()
+        temporary.unlink()
+    except (OSError, ValueError) as cause:  # ValueError: a null character in the name
+        raise error(f"{path}: cannot be written ({reason(cause)})") from cause
+
+
+def _beside(path: Path) -> Path:
+    """The temporary name under which a file is written.
+
+    Raises:
+        OSError: the path is that of a folder.
+    """
+    if not path.name or path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def _unpacked(file: gzip.GzipFile, path: Path, limit: int, error: Refusal) -> bytes:

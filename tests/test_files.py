@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hetgym
-from hetgym._files import as_path, read_bytes, read_text, write_bytes
+from hetgym._files import as_path, check_writable, read_bytes, read_text, write_bytes
 from hetgym.agents.network_policy import load_policy
 from hetgym.agents.recipe import load_recipe
 from hetgym.costs import load_costs
@@ -55,7 +55,21 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         write_bytes(tmp_path / "none" / "x", b"", GraphError)
     with pytest.raises(GraphError, match="cannot be written"):
         write_bytes(tmp_path / "x\0", b"", GraphError)
+    with pytest.raises(GraphError, match=r"^\.: cannot be written \(Is a directory\)$"):
+        write_bytes(Path("."), b"", GraphError)
     assert as_path("a/b", "a graph", GraphError) == Path("a/b")
+
+
+def test_files_are_tried_before_work_begins(tmp_path: Path) -> None:
+    for name, why in (("none/x", "No such file"), ("x\0", "null"), (".", "Is a directory"), ("x" * 300, "too long")):
+        with pytest.raises(GraphError, match=rf"cannot be written \(.*{why}"):
+            check_writable(tmp_path / name, GraphError)
+    with pytest.raises(GraphError, match="/dev/null: not a regular file"):
+        check_writable(Path("/dev/null"), GraphError)
+    (tmp_path / "kept").write_text("x")
+    check_writable(tmp_path / "kept", GraphError)
+    check_writable(tmp_path / "new", GraphError)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"] and (tmp_path / "kept").read_text() == "x"
 
 
 def test_messages_are_one_short_line_whatever_they_quote() -> None:

@@ -38,7 +38,7 @@ def score(
     import json
     import secrets
 
-    from hetgym._files import write_bytes
+    from hetgym._files import check_writable, write_bytes
     from hetgym._times import parse_time
     from hetgym.cli.console import print_json, progress, stderr
     from hetgym.errors import ConfigError
@@ -46,6 +46,8 @@ def score(
     from hetgym.scoring import score as judge
     from hetgym.workloads import load_suite
 
+    if out is not None:
+        check_writable(out, ConfigError)
     limits = Limits(parse_time(seconds), memory * GIB)
     specs = load_suite(suite).specs
     number = len(specs) if shown is None else min(shown, len(specs))
@@ -62,7 +64,7 @@ def score(
             lambda what, done, total: bar.update(task, completed=done, total=total, what=what),
         )
     document |= {"suite": suite, "seed": drawn}
+    print_json(document)
     if out is not None:
         write_bytes(out, (json.dumps(document, indent=1, allow_nan=False) + "\n").encode(), ConfigError)
-    print_json(document)
     return 0 if document["valid"] == document["calls"] else 1

@@ -80,6 +80,31 @@ def test_the_command_prints_json_and_tells_of_failures_by_its_exit_code(tmp_path
     assert json.loads((tmp_path / "s.json").read_text()) == found
 
 
+def test_an_output_that_cannot_be_written_is_refused_before_the_calls(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("schedule = 3\n")
+    words = ("score", "mine.py", "--suite", "quick", "--shown", "1", "--fresh", "0", "--out")
+    for out in ("none/s.json", "."):
+        done = ask(*words, out, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "") and "cannot be written" in said(done)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
+
+
+def test_the_result_is_printed_although_its_file_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from hetgym import _files
+    from hetgym.cli.score import score as command
+
+    def full(*_: object) -> None:
+        raise ConfigError("the disk is full")
+
+    (tmp_path / "mine.py").write_text("schedule = 3\n")
+    monkeypatch.setattr(_files, "write_bytes", full)
+    with pytest.raises(ConfigError, match="the disk is full"):
+        command(tmp_path / "mine.py", "quick", shown=1, fresh=0, seed=0, out=tmp_path / "s.json")
+    assert json.loads(capsys.readouterr().out)["calls"] == 1
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
