@@ -8,6 +8,9 @@ from hetgym.errors import PlatformError, shown
 from hetgym.topology.machine import MOST_DEVICES, Cpu, Gpu, Machine
 from hetgym.topology.xml import Element
 
+MOST_NVLINKS = 36
+"""Most NVLinks of one GPU: twice the 18 of Hopper and Blackwell, NVIDIA's data sheets."""
+
 _NVIDIA = "10de"
 _CLASSES = ("03", "12")  # of the PCI bus: display controllers, processing accelerators
 _BRIDGE = "0x0680"  # of the PCI bus, as which NVLink switches show
@@ -17,7 +20,7 @@ def nvidia_smi(text: str, where: str, gpu: str = "") -> Machine:
     """The matrix of ``nvidia-smi topo -m``, with the names of ``nvidia-smi -L`` if they are in the text.
 
     An entry ``NV4`` is four NVLinks; ``PIX``, ``PXB``, ``PHB``, ``NODE`` and ``SYS`` are ways over PCIe, of which the
-    NUMA affinity says the socket.
+    NUMA affinity says the socket. The heading names GPUs, network cards of any name, then CPU and NUMA affinity.
 
     Args:
         text: the output.
@@ -25,43 +28,76 @@ def nvidia_smi(text: str, where: str, gpu: str = "") -> Machine:
         gpu: name of all GPUs, if the text has none.
 
     Raises:
-        PlatformError: no matrix, rows that do not fit it, or no names of GPUs.
+        PlatformError: no matrix, rows that do not fit it, entries of a pair that contradict each other, more than
+            :data:`MOST_NVLINKS`, or no names of GPUs.
     """
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in text.splitlines()]
     names = {int(m[1]): m[2].strip() for line in lines if (m := re.match(r"\s*GPU (\d{1,4}): (.+?)\s*\(UUID", line))}
     head = next((k for k, line in enumerate(lines) if re.match(r"\s*GPU0\b", line) and " X " not in line), None)
     if head is None:
         raise PlatformError(f"{where}: no matrix of 'nvidia-smi topo -m', which begins with GPU0")
-    columns = [word for word in lines[head].split() if re.fullmatch(r"GPU\d+|NIC\d+|mlx\d+_\d+|ib\w+", word)]
-    count = sum(column.startswith("GPU") for column in columns)
+    columns, affinities = _columns(lines[head])
+    count = sum(re.fullmatch(r"GPU\d+", column) is not None for column in columns)
     if count > MOST_DEVICES:
         raise PlatformError(f"{where}: it names more than {MOST_DEVICES} devices")
-    nvlinks: dict[tuple[int, int], int] = {}
+    if columns[:count] != [f"GPU{k}" for k in range(count)]:
+        raise PlatformError(f"{where}: its heading does not name the GPUs from GPU0 to GPU{count - 1} first")
+    entries: dict[tuple[int, int], str] = {}
     sockets: dict[int, int] = {}
     for line in lines[head + 1 :]:
         match = re.match(r"\s*GPU(\d{1,4})\s+(.*)", line)
         if not match:
             continue
-        row, cells = int(match[1]), match[2].split()
+        row, cells = int(match[1]), match[2].split(None, len(columns))
         if row >= count or row in sockets or len(cells) < len(columns):
             raise PlatformError(f"{where}: row {shown('GPU' + match[1])} does not fit a matrix of {count} GPUs")
         for column, cell in zip(columns, cells, strict=False):
             links = re.fullmatch(r"NV(\d{1,3})", cell)
             if not (links or re.fullmatch(r"X|PIX|PXB|PHB|NODE|SYS|SOC", cell)):
                 raise PlatformError(f"{where}: GPU{row} and {column} are linked by {shown(cell)}, which is no link")
-            if links and column.startswith("GPU") and int(column[3:]) < count and int(column[3:]) != row:
-                nvlinks[min(row, int(column[3:])), max(row, int(column[3:]))] = int(links[1])
-        rest = cells[len(columns) :]
-        sockets[row] = int(rest[1]) if len(rest) > 1 and re.fullmatch(r"\d{1,3}", rest[1]) else 0
+            if links and not 1 <= int(links[1]) <= MOST_NVLINKS:
+                raise PlatformError(
+                    f"{where}: GPU{row} and {column} are linked by {shown(cell)}, and a GPU has up to {MOST_NVLINKS}"
+                )
+        for column, cell in enumerate(cells[:count]):
+            if (cell == "X") != (column == row):
+                raise PlatformError(f"{where}: GPU{row} and GPU{column} are linked by {shown(cell)}")
+            entries[row, column] = cell
+        sockets[row] = _socket(match[2], len(columns), affinities)
     if sorted(sockets) != list(range(count)):
         raise PlatformError(f"{where}: the matrix names {count} GPUs and has {len(sockets)} rows of them")
+    for (one, other), cell in entries.items():
+        if one < other and entries[other, one] != cell:
+            raise PlatformError(
+                f"{where}: GPU{one} is linked to GPU{other} by {cell}, and GPU{other} to GPU{one} by "
+                f"{entries[other, one]}"
+            )
     if not gpu and not set(range(count)) <= names.keys():
         raise PlatformError(
             f"{where}: it does not name its GPUs; put the output of 'nvidia-smi -L' before it, or name them all by "
             "'hetgym platform --gpu', as in --gpu 'A100 SXM4 80GB'"
         )
     gpus = tuple(Gpu(gpu or names[k], socket=sockets[k]) for k in range(count))
+    nvlinks = {pair: int(cell[2:]) for pair, cell in entries.items() if pair[0] < pair[1] and cell.startswith("NV")}
     return Machine(where, gpus, nvlinks=nvlinks)
+
+
+def _columns(heading: str) -> tuple[list[str], list[str]]:
+    """The columns of links, which are GPUs and network cards, and those that follow them: affinities."""
+    found = re.split(r"\s+(?=(?:CPU|NUMA) Affinity|GPU NUMA ID)", heading.strip())
+    return found[0].split(), found[1:]
+
+
+def _socket(row: str, links: int, affinities: list[str]) -> int:
+    """The NUMA node of a GPU, the first of several; 0 if the row does not say, or the heading has no such column."""
+    cells = row.split()[links:]
+    if "NUMA Affinity" not in affinities:
+        return 0
+    if len(cells) < len(affinities) and re.match(rf"\s*(?:\S+\s+){{{links - 1}}}\S+ *\t\t", row):
+        cells.insert(0, "")  # without a CPU affinity; elsewhere two tabs are one step
+    at = affinities.index("NUMA Affinity")
+    found = re.match(r"(\d{1,3})(?!\d)", cells[at]) if at < len(cells) else None
+    return int(found[1]) if found else 0
 
 
 def nccl(root: Element, where: str) -> Machine:
@@ -70,7 +106,7 @@ def nccl(root: Element, where: str) -> Machine:
     GPUs are known by their numbers on the PCI bus. NVLinks to a bus number of no GPU are links to a switch.
 
     Raises:
-        PlatformError: a GPU without a PCI device around it, or a count that is no number.
+        PlatformError: a GPU without a PCI device around it, or a count that is no number or above :data:`MOST_NVLINKS`.
     """
     gpus: list[Gpu] = []
     buses: dict[str, int] = {}
@@ -94,6 +130,8 @@ def nccl(root: Element, where: str) -> Machine:
     for number, link in targets:
         if not re.fullmatch(r"\d{1,3}", link.get("count")):
             raise PlatformError(f"{where}: an nvlink of count {shown(link.get('count'))}, which is no whole number")
+        if int(link.get("count")) > MOST_NVLINKS:
+            raise PlatformError(f"{where}: an nvlink of count {link.get('count')}, and a GPU has up to {MOST_NVLINKS}")
         count, other = int(link.get("count")), buses.get(link.get("target").lower())
         if other is None and (link.get("tclass").startswith(_BRIDGE) or link.get("target").startswith("fffffff")):
             switched[number] = switched.get(number, 0) + count

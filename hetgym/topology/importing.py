@@ -67,13 +67,18 @@ def _machine(data: bytes, where: str, gpu: str, cpus: bool) -> Machine:
     Raises:
         PlatformError: an unknown form.
     """
-    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+    begin = data.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not begin:
+        raise PlatformError(f"{where}: the file is empty")
+    if begin.startswith(b"<"):
         root = parse_xml(data, where)
         if root.tag == "topology":
             return hwloc(root, where, cpus)
         if root.tag == "system":
             return nccl(root, where)
         raise PlatformError(f"{where}: XML of {root.tag!r}; lstopo writes 'topology', and NCCL 'system'")
+    if where.endswith((".xml", ".xml.gz")):
+        raise PlatformError(f"{where}: not XML, which begins with '<'")
     return nvidia_smi(decoded(data, where, PlatformError), where, gpu)
 
 

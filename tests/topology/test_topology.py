@@ -56,6 +56,22 @@ def test_bridged_pairs_keep_their_links(tmp_path: Path) -> None:
     assert links(smi) == links(xml)
 
 
+@pytest.mark.parametrize("card", ["NIC0", "mlx5_bond_0", "bnxt_re0", "rdmap0s6", "ibp24s0", "hfi1_0"])
+def test_sockets_are_read_below_their_heading_whatever_network_cards_are_called(tmp_path: Path, card: str) -> None:
+    for k, text in enumerate((H100, H100.replace("\t", "   "))):
+        found = read(tmp_path, text.replace("NIC0", card), f"{k}.txt", gpu="NVIDIA H100 80GB HBM3")
+        assert [found.route(f"gpu{k}", f"gpu{(k + 4) % 8}")[0].end for k in range(8)] == ["nvswitch"] * 8
+        assert {(f"gpu{k}", f"host{k // 4}") for k in range(8)} <= links(found).keys()
+
+
+def test_sockets_of_rows_without_cpu_affinity(tmp_path: Path) -> None:
+    bare = PCIE.replace("24-47\t", "\t").replace("48-71\t2", "48-71\t\t2-3").replace("72-95\t3", "N/A\tN/A")
+    found = read(tmp_path, bare, gpu="NVIDIA A100 80GB PCIe")
+    assert {("gpu1", "host1"), ("gpu2", "host2"), ("gpu3", "host0")} <= links(found).keys()
+    old = "\n".join(line.rpartition("\t")[0] for line in PCIE.splitlines())
+    assert ("gpu3", "host0") in links(read(tmp_path, old, "old.txt", gpu="NVIDIA A100 80GB PCIe"))
+
+
 def test_switches_and_stated_rates(tmp_path: Path) -> None:
     found = read(tmp_path, NCCL_SWITCH, "topo.xml")
     assert links(found)["gpu2", "nvswitch"] == 12 * 25e9
@@ -112,7 +128,16 @@ def test_the_command_writes_a_platform_file(tmp_path: Path) -> None:
 BOMB = '<!DOCTYPE s [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><system><cpu numaid="&b;"/></system>'
 
 BAD = {
-    "nothing.txt": ("", "no matrix of 'nvidia-smi topo -m'"),
+    "nothing.txt": ("none", "no matrix of 'nvidia-smi topo -m'"),
+    "empty.txt": ("\n", "the file is empty"),
+    "blank.xml": ("", "the file is empty"),
+    "text.xml": ("GPU0", "not XML, which begins with '<'"),
+    "one-way.txt": (PCIE.replace("NV12", "SYS", 1), "GPU0 is linked to GPU1 by SYS, and GPU1 to GPU0 by NV12"),
+    "counts.txt": (PCIE.replace("NV12", "NV4", 1), "GPU0 is linked to GPU1 by NV4, and GPU1 to GPU0 by NV12"),
+    "many.txt": (PCIE.replace("NV12", "NV999"), "GPU0 and GPU1 are linked by 'NV999', and a GPU has up to 36"),
+    "none.txt": (PCIE.replace("NV12", "NV0"), "GPU0 and GPU1 are linked by 'NV0', and a GPU has up to 36"),
+    "self.txt": (PCIE.replace("NV12", " X "), "GPU0 and GPU1 are linked by 'X'"),
+    "heading.txt": (PCIE.replace("GPU2\tGPU3\tCPU", "GPU3\tGPU2\tCPU"), "does not name the GPUs from GPU0 to GPU3"),
     "names.txt": (PCIE, "does not name its GPUs; put the output of 'nvidia-smi -L' before it"),
     "entry.txt": (DGX.replace("NV12", "NVX", 1), "GPU0 and GPU1 are linked by 'NVX', which is no link"),
     "rows.txt": (DGX.replace("\nGPU7", "\nGPV7"), "the matrix names 8 GPUs and has 7 rows"),
@@ -127,6 +152,7 @@ BAD = {
     "memory.xml": (HWLOC.replace("270000000000", "much", 1), "local_memory is 'much', which is no whole number"),
     "card.xml": (NCCL.replace("0x20b5", "0xffff"), "no data sheet of the device with PCI numbers 10de:ffff"),
     "count.xml": (NCCL.replace('count="12"', 'count="-1"'), "an nvlink of count '-1'"),
+    "links.xml": (NCCL.replace('count="12"', 'count="999"'), "an nvlink of count 999, and a GPU has up to 36"),
     "alone.xml": ("<system><gpu dev='0'/></system>", "a gpu stands outside cpu and pci"),
 }
 
