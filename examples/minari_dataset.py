@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
+import tempfile
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium as gym
 
@@ -42,6 +44,38 @@ class InExpertsOrder(gym.Wrapper[Any, Any, Any, Any]):
         )
 
 
+def refuse(error: hetgym.HetgymError) -> NoReturn:
+    """End with a message on one line."""
+    print(f"minari_dataset.py: {error}", file=sys.stderr)
+    sys.exit(2)
+
+
+def check_place(dataset: str, out: Path) -> None:
+    """Refuse a dataset that could not be written, before its episodes are played.
+
+    Raises:
+        ConfigError: not a name of a dataset, a dataset that exists, or a folder that cannot be written.
+    """
+    if not re.fullmatch(r"([-\w]{2,99}/|[-\w]{1,99}(/[-\w]{1,99})+/)?[-\w]{1,99}-v\d{1,9}", dataset):
+        raise hetgym.errors.ConfigError(
+            f"{dataset} is no name of a dataset: it ends in a version, and words of letters, digits, _ and - stand "
+            "before it, as in hetgym/place/heft-v0"
+        )
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+        for folder in (out / dataset).parents:
+            if folder.is_relative_to(out) and folder.exists() and not folder.is_dir():
+                raise NotADirectoryError(0, "Not a directory", str(folder))
+    except (OSError, ValueError) as error:
+        raise hetgym.errors.ConfigError(
+            f"{getattr(error, 'filename', None) or out}: cannot be written ({getattr(error, 'strerror', error)})"
+        ) from error
+    if (out / dataset).exists():
+        raise hetgym.errors.ConfigError(f"{out / dataset} exists already")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", help="name of the dataset, such as hetgym/place/heft-v0")
@@ -51,6 +85,12 @@ def main() -> None:
     parser.add_argument("--observation", default="graph", choices=["graph", "candidates", "flat"])
     parser.add_argument("--out", type=Path, default=Path("datasets"), help="folder of datasets")
     given = parser.parse_args()
+    try:
+        if given.episodes < 1 or given.seed < 0:
+            raise hetgym.errors.ConfigError("a dataset has at least one episode, and seeds from 0 on")
+        check_place(given.dataset, given.out)
+    except hetgym.HetgymError as error:
+        refuse(error)
     os.environ["MINARI_DATASETS_PATH"] = str(given.out.resolve())  # relative ones it joins twice
     warnings.filterwarnings("ignore", module="minari")  # it asks for authors and permalinks
     import minari  # reads the folder of datasets when it is imported
@@ -62,12 +102,8 @@ def main() -> None:
         else:
             policy: Policy = hetgym.agents.load(given.expert)
             arguments, expert = {**arguments, **policy.arguments}, policy.agent()
-        if given.episodes < 1:
-            raise hetgym.errors.ConfigError("a dataset has at least one episode")
-        if os.path.exists(given.out / given.dataset):
-            raise hetgym.errors.ConfigError(f"{given.out / given.dataset} exists already")
     except hetgym.HetgymError as error:
-        sys.exit(f"minari_dataset.py: {error}")
+        refuse(error)
     env = InExpertsOrder(gym.make("HetSchedule-v0", **arguments), expert)
     collector = minari.DataCollector(env)
     for seed in range(given.seed, given.seed + given.episodes):

@@ -77,7 +77,10 @@ config = {
     **{"data_dir": "experiments", "checkpoint_interval": 10**9, "env": "HetSchedule-v0"},
 }
 trainer = Quiet(config, env, policy)
-while trainer.global_step < config["total_timesteps"]:
-    trainer.evaluate()
-    trainer.train()
-print(f"return after  {mean_return(policy):+.3f}")
+try:
+    while trainer.global_step < config["total_timesteps"]:
+        trainer.evaluate()
+        trainer.train()
+    print(f"return after  {mean_return(policy):+.3f}")
+finally:
+    trainer.utilization.stop()  # a thread for which Python would wait for ever
