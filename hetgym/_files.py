@@ -182,6 +182,14 @@ def check_writable(path: Path, error: Refusal) -> None:
         raise error(f"{path}: cannot be written ({reason(cause)})") from cause
 
 
+def is_file(path: str | os.PathLike[str], existing: str | os.PathLike[str]) -> bool:
+    """True if a path leads to a file that exists, by whatever name."""
+    try:
+        return os.path.samefile(path, existing)
+    except (OSError, ValueError):  # ValueError: a null character in a name
+        return False
+
+
 def _beside(path: Path) -> Path:
     """The temporary name under which a file is written.
 

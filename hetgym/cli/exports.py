@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,3 +53,31 @@ def parse_exports(texts: Sequence[str] | None) -> list[tuple[Format, Path | None
 
     pairs = [text.partition(":") for text in texts]
     return [(find_format(name.strip()), Path(file) if file else None) for name, _, file in pairs]
+
+
+def check_exports(wanted: Sequence[tuple[Format, Path | None]], inputs: Sequence[str], results: Path) -> None:
+    """Refuse exports that would lose something, before the plan is made.
+
+    Args:
+        wanted: forms and files.
+        inputs: what the plan is read from: names or files.
+        results: folder of runs, which may not be there yet.
+
+    Raises:
+        ConfigError: an export to a file that is read, two exports to one file, or a file that cannot be written.
+    """
+    from hetgym._files import check_writable, is_file
+    from hetgym.errors import ConfigError
+    from hetgym.export.formats import written_files
+
+    taken: list[Path] = []
+    for form, file in wanted:
+        for path in written_files(form.name, file or Path("results of a run", form.file)):
+            if file and (path.parent.is_dir() or not path.absolute().is_relative_to(results.absolute())):
+                check_writable(path, ConfigError)
+            for own in inputs:
+                if file and is_file(path, own):
+                    raise ConfigError(f"--export {form.name}:{file} would overwrite {own}, which the plan is made from")
+            if any(is_file(path, other) or os.path.realpath(path) == os.path.realpath(other) for other in taken):
+                raise ConfigError(f"two exports are to be written to {path if file else form.file}")
+            taken.append(path)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetgym.cli.exports import Exports, parse_exports
+from hetgym.cli.exports import Exports, check_exports, parse_exports
 from hetgym.cli.options import (
     ForceOption,
     ImportOption,
@@ -143,6 +143,7 @@ def plan(
 
     import_files(imports)
     wanted = parse_exports(export)
+    check_exports(wanted, (model, platform), out)
     if global_batch is not None:
         from hetgym.cli.plan_training import plan_training
 

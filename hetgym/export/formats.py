@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from hetgym._files import as_path, write_bytes
+from hetgym._files import as_path, is_file, write_bytes
 from hetgym._json import parse
 from hetgym.bench.plan import plan_document
 from hetgym.errors import ConfigError, shown, unknown_name
@@ -66,6 +66,11 @@ def find_format(name: str) -> Format:
     raise unknown_name("format of plans", name, [known.name for known in FORMATS])
 
 
+def written_files(format: str, file: Path) -> list[Path]:
+    """The files that an export to a path writes, the copy of a model last."""
+    return [file.with_suffix(".json"), file] if _annotates(format, file) else [file]
+
+
 def plan_schema() -> dict[str, Any]:
     """The JSON schema of plans, draft 2020-12: of operators, and of training steps."""
     text = files("hetgym.export").joinpath(SCHEMA).read_text("utf-8")
@@ -110,7 +115,7 @@ def export_plan(
 
     Raises:
         ConfigError: the form cannot hold the plan, and the message says what would be lost; or an argument is missing,
-            or the file cannot be written.
+            or the file cannot be written, or is the model itself.
         InvalidSchedule: the schedule is not one of the problem.
         UnknownName: no such form.
 
@@ -122,6 +127,8 @@ def export_plan(
     """
     find_format(format)
     file = None if path is None else as_path(path, "an exported plan", ConfigError)
+    if file is not None and model is not None and any(is_file(own, model) for own in written_files(format, file)):
+        raise ConfigError(f"{os.fspath(model)}: an export would overwrite the model; give it another path")
     if isinstance(plan, ParallelPlan):
         document = _of_training(plan, format, layers)
     elif format == "json":
@@ -133,7 +140,7 @@ def export_plan(
     if file is not None:
         args = document["args"] if format == "llama.cpp" else None
         text = shlex.join(args) if args is not None else json.dumps(document, indent=1)
-        write_bytes(file.with_suffix(".json") if _annotates(format, file) else file, f"{text}\n".encode(), ConfigError)
+        write_bytes(written_files(format, file)[0], f"{text}\n".encode(), ConfigError)
     return document
 
 

@@ -73,7 +73,7 @@ def objective(given: str | Objective) -> Objective:
 
     Raises:
         UnknownName: no such quantity.
-        ConfigError: not a number, or weights that are no objective.
+        ConfigError: not a number, a quantity that is given twice, or weights that are no objective.
     """
     if isinstance(given, Objective):
         return given
@@ -84,6 +84,8 @@ def objective(given: str | Objective) -> Objective:
         name, equals, number = (word.strip() for word in part.partition("="))
         if name not in OBJECTIVES:
             raise unknown_name("objective", name, OBJECTIVES)
+        if name in weights:
+            raise ConfigError(f"objective {shown(given)}: {name} is given twice")
         try:
             weights[name] = float(number) if equals else 1.0
         except ValueError:

@@ -59,10 +59,10 @@ def nvidia_smi(text: str, where: str, gpu: str = "") -> Machine:
                 raise PlatformError(
                     f"{where}: GPU{row} and {column} are linked by {shown(cell)}, and a GPU has up to {MOST_NVLINKS}"
                 )
-        for column, cell in enumerate(cells[:count]):
-            if (cell == "X") != (column == row):
-                raise PlatformError(f"{where}: GPU{row} and GPU{column} are linked by {shown(cell)}")
-            entries[row, column] = cell
+        for other, cell in enumerate(cells[:count]):
+            if (cell == "X") != (other == row):
+                raise PlatformError(f"{where}: GPU{row} and GPU{other} are linked by {shown(cell)}")
+            entries[row, other] = cell
         sockets[row] = _socket(match[2], len(columns), affinities)
     if sorted(sockets) != list(range(count)):
         raise PlatformError(f"{where}: the matrix names {count} GPUs and has {len(sockets)} rows of them")

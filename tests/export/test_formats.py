@@ -83,6 +83,36 @@ def test_the_command_refuses_before_it_plans(tmp_path: Path) -> None:
     assert done.returncode == 2 and "no operators are named after layers" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("exports", "says"),
+    [
+        (("json:own.yaml",), "--export json:own.yaml would overwrite own.yaml, which the plan is made from"),
+        (("accelerate:x.json", "json:x.json"), "two exports are to be written to x.json"),
+        (("accelerate:x.json", "json:./y/../x.json"), "two exports are to be written to y/../x.json"),
+        (("onnxruntime:x.onnx", "json:x.json"), "two exports are to be written to x.json"),
+        (("accelerate", "accelerate"), "two exports are to be written to device_map.json"),
+        (("json:.",), ".: cannot be written (Is a directory)"),
+        (("json:none/x.json",), "none/x.json: cannot be written (No such file or directory)"),
+    ],
+)
+def test_exports_that_would_lose_something_are_refused_before_it_plans(
+    exports: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "y").mkdir()
+    (tmp_path / "own.yaml").write_text(hetgym.load_platform("cpu-gpu").name)
+    words = [word for export in exports for word in ("--export", export)]
+    done = ask("plan", "squeezenet", "--platform", "own.yaml", *words, cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr == f"hetgym: error: {says}\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["own.yaml", "y"]
+
+
+def test_exports_into_the_folder_of_the_run(tmp_path: Path) -> None:
+    words = ("plan", "squeezenet", "--platform", "cpu-gpu", "--schedulers", "single-device", "--name", "p")
+    done = ask(*words, "--export", "json:results/p/mine.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "results" / "p" / "mine.json").exists()
+
+
 def test_training_plans_are_exported(tmp_path: Path) -> None:
     words = ("plan", "gpt-1.7b", "--training", "--platform", "dgx-a100-64", "--global-batch", "8")
     words += ("--planner", "uniform-grid", "--export", "json:t.json", "--export", "accelerate")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli.commands import ask
 
 import hetgym
 from hetgym import ConfigError, GraphError, Problem, Schedule, export_plan
@@ -142,6 +143,21 @@ def test_plans_that_onnx_runtime_cannot_follow(tmp_path: Path) -> None:
         export_plan(schedule, "onnxruntime", problem=problem, model=tmp_path / "bad.onnx")
     with pytest.raises(ConfigError, match="cannot be written"):
         export_plan(schedule, "onnxruntime", tmp_path / "none" / "x.onnx", problem=problem, model=path)
+
+
+@pytest.mark.parametrize("place", ["net.onnx", "other/../net.onnx", "link.onnx"])
+def test_the_model_itself_is_not_overwritten(tmp_path: Path, place: str) -> None:
+    path = model(tmp_path / "net.onnx", [])
+    (tmp_path / "other").mkdir()
+    (tmp_path / "link.onnx").hardlink_to(path)
+    before = path.read_bytes()
+    problem, schedule = planned(path)
+    with pytest.raises(ConfigError, match="an export would overwrite the model"):
+        export_plan(schedule, "onnxruntime", tmp_path / place, problem=problem, model=path)
+    assert path.read_bytes() == before
+    done = ask("plan", "net.onnx", "--platform", "cpu-gpu", "--export", f"onnxruntime:{place}", cwd=tmp_path)
+    assert done.returncode == 2 and "would overwrite net.onnx" in done.stderr
+    assert path.read_bytes() == before
 
 
 def test_weights_beside_the_model_stay_beside_it(tmp_path: Path) -> None:

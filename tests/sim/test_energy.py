@@ -141,6 +141,9 @@ def test_objectives_that_are_none() -> None:
     for text in ("energy=x", "energy=-1", "energy=0", "energy=nan", "energy=inf"):
         with pytest.raises(ConfigError):
             objective(text)
+    for text in ("makespan=1,makespan=2", "energy=1, energy", "energy,energy"):
+        with pytest.raises(ConfigError, match="is given twice"):
+            objective(text)
     with pytest.raises(ConfigError, match="not 3"):
         objective(3)  # type: ignore[arg-type]
     assert objective(Objective(energy=2.0)) == objective("energy")
