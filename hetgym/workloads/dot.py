@@ -1,8 +1,8 @@
 """Task graphs in DOT, the language of Graphviz: a directed graph with costs of nodes and weights of edges.
 
 The reader knows nodes, edges and chains of edges, defaults (``node [cost=3]``), comments and quoted names; it refuses
-undirected graphs, subgraphs, ports and HTML. Attributes are those of :mod:`hetgym.workloads.from_networkx`, in small or
-capital letters; others are ignored. A cost for each device is a quoted list, such as ``cost="3, 5.5, inf"``. Nodes are
+undirected graphs, subgraphs, ports and HTML. Numbers may have an exponent, as in ``1e-5``, for which the language
+itself wants quotes. Attributes are those of :mod:`hetgym.workloads.from_networkx`, in small or capital letters; others are ignored. A cost for each device is a quoted list, such as ``cost="3, 5.5, inf"``. Nodes are
 operators in the order in which the file names them first.
 
 Source: graphviz.org/doc/info/lang.html.
@@ -28,7 +28,7 @@ LIMIT_BYTES = 8 << 20
 """Longest text that is accepted: the graph takes up to a hundred times as much memory [byte]."""
 
 _READ = {"cost", "weight", "bytes", "kind"}
-_WORD = r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*|-?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)"
+_WORD = r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*|-?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][+-]?[0-9]+)?"
 _TOKEN = re.compile(
     rf"""(?P<blank>[ \t\r\n\ufeff]+|//[^\n]*|(?<![^\n])\#[^\n]*|/\*.*?\*/)
     |(?P<text>"(?:[^"\\]|\\.)*")|(?P<word>{_WORD})|(?P<mark>->|--|[{{}}\[\];,=])""",

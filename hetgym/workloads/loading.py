@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from hetgym._files import as_path
 from hetgym.errors import GraphError, ProblemError
 from hetgym.graph.from_trace import from_trace, is_protobuf, is_trace
@@ -33,7 +35,7 @@ _WITH_DEVICES: dict[str, Callable[[Path, str], Problem]] = {
 
 _KNOWN = (
     ".npz, .json or .json.gz of dnn-partitioning, WfCommons or a profiler, .et of Chakra, task graphs in .stg, .dot "
-    "and .gv, and job shops in .jsp, .txt and .fjs"
+    "and .gv, and job shops in .jsp, .txt, .fjs and files of JSPLIB without a suffix"
 )
 
 
@@ -49,6 +51,7 @@ def load_problem(path: str | os.PathLike[str], devices: int | None = None) -> Pr
     ``.et``, ``.et.gz``         a trace of Chakra, see :func:`hetgym.graph.from_trace`
     ``.stg``                    :mod:`~hetgym.workloads.stg`: the Standard Task Graph Set
     ``.jsp``, ``.txt``          :mod:`~hetgym.workloads.job_shops`: job shops, in the standard or Taillard's form
+    none                        a job shop in either form whose jobs visit every machine once, as those of JSPLIB do
     ``.fjs``                    :mod:`~hetgym.workloads.job_shops`: flexible job shops, in Brandimarte's form
     ``.dot``, ``.gv``           :mod:`~hetgym.workloads.dot`: Graphviz, with costs of nodes
     ==========================  ==========================================================================
@@ -88,6 +91,8 @@ def _loaded(file: Path, devices: int | None) -> Problem:
     if not file.name.endswith((".json", ".json.gz")):
         if not os.path.exists(file):  # unlike Path.exists it takes names of any length
             raise ProblemError(f"{file}: no such file")
+        if not file.suffix and (shop := _job_shop(file)) is not None:
+            return shop
         raise ProblemError(f"{file}: unknown problem format {file.suffix!r}; known: {_KNOWN}")
     parsed = read_json(file)
     if is_trace(parsed):
@@ -101,6 +106,20 @@ def _loaded(file: Path, devices: int | None) -> Problem:
     if document.get("format") == "hetgym-graph":
         raise ProblemError(f"{file} holds a graph without costs: load it with hetgym.load_graph, then Problem.build")
     raise ProblemError(f"{file}: unknown problem format; known: {_KNOWN}")
+
+
+def _job_shop(file: Path) -> Problem | None:
+    """The job shop of a file without a suffix; None unless each job visits every machine once."""
+    try:
+        shop = read_job_shop(file, file.name)
+    except ProblemError:
+        return None
+    n, d = shop.cost.shape
+    jobs = n - shop.num_edges
+    machines = np.isfinite(shop.cost).argmax(axis=1)
+    whole = n == jobs * d and (np.sort(machines.reshape(jobs, d), axis=1) == np.arange(d)).all()
+    chains = n == jobs * d and (shop.edge_source % d < d - 1).all()
+    return shop if whole and chains else None
 
 
 def _recorded(file: Path) -> Problem:

@@ -32,8 +32,8 @@ def read_stg(path: Path, name: str, devices: int | None = None) -> Problem:
 
     Raises:
         ProblemError: the file is missing or unreadable, a number is missing or out of range, there are more or fewer
-            tasks than the first line announces, tasks form a cycle, or neither the file nor the caller gives the
-            number of processors.
+            tasks than the first line announces, dummies aside, tasks form a cycle, or neither the file nor the caller
+            gives the number of processors.
     """
     lines = Lines(path)
     head = lines.take("the number of tasks")
@@ -45,6 +45,11 @@ def read_stg(path: Path, name: str, devices: int | None = None) -> Problem:
     times, edges, first = _tasks(lines, announced + dummies[1])
     if len(times) - announced not in dummies:
         raise ProblemError(f"{path}: {announced} tasks are announced, but {len(times)} follow, dummies included")
+    if len(times) == announced and len(head.words) == 1 and times[0] == 0:
+        raise ProblemError(
+            f"{path}: {announced} tasks are announced, and as many follow with the dummy at the entry, which does not "
+            "count: lines are missing at the end"
+        )
     cost = cost_table(len(times), d, str(path))
     cost.T[:] = times
     return Problem.from_arrays(

@@ -89,6 +89,16 @@ def test_flexible_job_shops_choose_their_machines(tmp_path: Path) -> None:
     assert hetgym.baselines.get("cp-sat")(problem).makespan == 10.0
 
 
+def test_files_of_jsplib_have_no_suffix(tmp_path: Path) -> None:
+    for text in (FT06, TAILLARD):
+        found = loaded(tmp_path, text, "ft06")
+        assert found.name == "ft06" and found.digest == loaded(tmp_path, text, "ft06.jsp").digest
+    flexible = "2 2\n1 1 1 4\n1 1 1 5\n"
+    for text in (FLEXIBLE, flexible, "3 2\n1 14 0\n2 20 1 1\n3 7 0\n", "2 2\n1 5 0 2.5\n0 3\n", "", "1", "\0", "two"):
+        with pytest.raises(ProblemError, match="ft06: unknown problem format ''; known: .* of JSPLIB without a suffix"):
+            loaded(tmp_path, text, "ft06")
+
+
 BAD = [
     ("a.jsp", "", "a.jsp: ends before the numbers of jobs and machines"),
     ("a.jsp", "six 6\n", "a.jsp, line 1: the number of jobs is 'six', not a whole number from 1 to"),

@@ -110,6 +110,12 @@ def test_a_graph_in_dot(tmp_path: Path) -> None:
     assert loaded(tmp_path, DOT, "tiny.gv").digest == problem.digest
 
 
+def test_numbers_with_an_exponent_need_no_quotes_in_dot(tmp_path: Path) -> None:
+    text = "digraph { a [cost=1e-5]; b [cost=2.5E+1]; e [cost=.5e1]; a -> b [bytes=1e9]; a->e }"
+    problem = loaded(tmp_path, text, "c.dot", devices=1)
+    assert problem.cost.tolist() == [[1e-5], [25.0], [5.0]] and edges(problem) == [(0, 1, 1e9), (0, 2, 0)]
+
+
 def test_devices_of_a_graph_in_dot(tmp_path: Path) -> None:
     chain = "digraph { a [weight=3]; b [weight=.5]; a -> b [weight=2] }"
     assert loaded(tmp_path, chain, "c.dot", devices=3).cost.tolist() == [[3.0] * 3, [0.5] * 3]
@@ -195,10 +201,14 @@ def test_bad_edges() -> None:
 
 # Damage
 
+SHORT = PLAIN.partition("          4          5          1          1\n")[0]
+"""Without the last task and the dummy at the exit."""
+
 BAD = [
     ("a.stg", "", "a.stg: ends before the number of tasks"),
     ("a.stg", "2 1\n0 1 0\n", "a.stg: 2 tasks are announced, but 1 follow, dummies included"),
     ("a.stg", PLAIN.partition("5          0")[0], "line 7: ends before a time|5 follow"),
+    ("a.stg", SHORT, "4 tasks are announced, and as many follow with the dummy at the entry.* lines are missing"),
     ("a.stg", "999999999 1\n0 1 0\n", "line 1: the number of tasks is '999999999', not a whole number from 1 to 1"),
     ("a.stg", "1 999999\n0 1 0\n", "the number of processors is '999999'"),
     ("a.stg", "1 1\n0 -1 0\n", "line 2: a time is '-1', not a number from 0"),
@@ -228,7 +238,8 @@ BAD = [
     ("a.dot", "digraph { a [cost] }", "']' stands where '=' is expected"),
     ("a.dot", "digraph { a\n [cost=-1] }", "line 2: cost is '-1', not a number from 0"),
     ("a.dot", "digraph { a [cost=nan] }", "cost is 'nan'"),
-    ("a.dot", "digraph { a [cost=1e9] }", "'e9' stands where|cost is '1e9'|'=' is expected"),
+    ("a.dot", "digraph { a [cost=1e] }", "'e' stands where '=' is expected|']' stands where '=' is expected"),
+    ("a.dot", "digraph { a [cost=1e999] }", "cost is '1e999', not a number from 0"),
     ("a.dot", 'digraph { a [cost=""] }', "cost is '', not"),
     ("a.dot", 'digraph { a [cost="1 x"] }', "cost is '1 x', not"),
     ("a.dot", 'digraph { a [cost="1 1"]; a -> b }', "a.dot: node 'b' has no cost"),
