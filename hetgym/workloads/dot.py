@@ -2,8 +2,9 @@
 
 The reader knows nodes, edges and chains of edges, defaults (``node [cost=3]``), comments and quoted names; it refuses
 undirected graphs, subgraphs, ports and HTML. Numbers may have an exponent, as in ``1e-5``, for which the language
-itself wants quotes. Attributes are those of :mod:`hetgym.workloads.from_networkx`, in small or capital letters; others are ignored. A cost for each device is a quoted list, such as ``cost="3, 5.5, inf"``. Nodes are
-operators in the order in which the file names them first.
+itself wants quotes. Attributes are those of :mod:`hetgym.workloads.from_networkx`, in small or capital letters; others
+are ignored. A cost for each device is a quoted list, such as ``cost="3, 5.5, inf"``. Nodes are operators in the order
+in which the file names them first.
 
 Source: graphviz.org/doc/info/lang.html.
 """
