@@ -92,17 +92,20 @@ def largest_payloads(
 
 
 def broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str) -> FloatArray:
-    """Broadcast a number or an array to a shape.
+    """An array of a shape, or one number throughout it.
 
     Raises:
-        ProblemError: it is not numeric or does not fit the shape; the message names the problem and ``what``.
+        ProblemError: it is not numeric or has another shape; the message names the problem and ``what``.
     """
     if isinstance(value, float):
         return np.full(shape, value)
     try:
-        return np.broadcast_to(np.asarray(value, np.float64), shape)
+        array = np.asarray(value, np.float64)
     except (OverflowError, TypeError, ValueError) as cause:
         raise ProblemError(f"problem {name!r}: {what} does not fit shape {shape} ({cause})") from cause
+    if array.shape not in ((), shape):  # one of one entry would be taken for all
+        raise ProblemError(f"problem {name!r}: {what} does not fit shape {shape}; it has shape {array.shape}")
+    return np.broadcast_to(array, shape)
 
 
 @lean

@@ -178,6 +178,18 @@ def test_occupancy_is_a_share(value: float) -> None:
         Problem.from_arrays([[1.0, 2.0]], [], occupancy=[[1.0, value]])
 
 
+@pytest.mark.parametrize(
+    "name", ["price", "power_busy", "occupancy", "memory_capacity", "asynchronous", "weight_bytes"]
+)
+def test_a_list_of_one_is_no_value_for_all(name: str) -> None:
+    problem = Problem.from_arrays(COST, EDGES)
+    with pytest.raises(ProblemError, match=rf"{name} .*shape"):
+        problem.replace(**{name: [1.0]})
+    if name != "asynchronous":
+        with pytest.raises(ProblemError, match=rf"{name} does not fit shape .*; it has shape \(1,\)"):
+            Problem.from_arrays(COST, EDGES, **{name: [1.0]})
+
+
 def test_unknown_textbook_problem() -> None:
     with pytest.raises(UnknownName, match="unknown textbook problem 'topcuoglou'; did you mean 'topcuoglu'"):
         textbook("topcuoglou")

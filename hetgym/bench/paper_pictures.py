@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hetgym.bench.pareto_picture import PALETTE, TICKS, height
+from hetgym.bench.pareto_picture import PALETTE, TICKS, height, save
 from hetgym.bench.profiles import Profile, widest
 from hetgym.bench.ranks import EXTRA, Ranking
 from hetgym.errors import require
@@ -51,6 +51,7 @@ def draw_profiles(found: Sequence[Profile], path: str | Path | None = None) -> F
 
     Raises:
         MissingExtra: matplotlib is not installed.
+        ConfigError: the picture cannot be written, or not in this format.
     """
     shown = found[:CURVES]
     with drawing("drawing performance profiles"):
@@ -83,6 +84,7 @@ def draw_boxes(gaps: dict[str, list[float]], path: str | Path | None = None) -> 
 
     Raises:
         MissingExtra: matplotlib is not installed.
+        ConfigError: the picture cannot be written, or not in this format.
     """
     shown = {name: values for name, values in list(gaps.items())[:NAMES] if values}
     with drawing("drawing box plots"):
@@ -130,6 +132,7 @@ def draw_ranks(ranking: Ranking, path: str | Path | None = None) -> Figure:
 
     Raises:
         MissingExtra: matplotlib is not installed.
+        ConfigError: the picture cannot be written, or not in this format.
     """
     names, ranks = ranking.schedulers[:NAMES], ranking.mean_ranks[:NAMES]
     bars = [(a, min(b, len(names) - 1)) for a, b in ranking.groups if a < len(names) - 1]
@@ -198,5 +201,5 @@ def _saved(figure: Figure, path: str | Path | None) -> Figure:
         metadata = (
             {"CreationDate": None} if path.suffix == ".pdf" else {"Date": None} if path.suffix == ".svg" else None
         )
-        figure.savefig(path, bbox_inches="tight", pad_inches=0.04, metadata=metadata)
+        save(figure, path, bbox_inches="tight", pad_inches=0.04, metadata=metadata)
     return figure

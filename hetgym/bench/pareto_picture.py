@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hetgym._files import reason
 from hetgym.bench.formats import duration
 from hetgym.bench.fronts import Point
-from hetgym.errors import require
+from hetgym.errors import ConfigError, require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,6 +84,7 @@ def draw(found: Sequence[Point], front: Sequence[Point], runtime: str, title: st
 
     Raises:
         MissingExtra: matplotlib is not installed.
+        ConfigError: the picture cannot be written, or not in this format.
     """
     require("matplotlib", "plot", "drawing quality against time")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -104,8 +106,25 @@ def draw(found: Sequence[Point], front: Sequence[Point], runtime: str, title: st
     axes.set_xlabel("time to schedule, median over problems", color=_SOFT)
     axes.set_ylabel("mean gap to the best known makespan", color=_SOFT)
     if path is not None:
-        figure.savefig(path)
+        save(figure, path)
     return figure
+
+
+def save(figure: Figure, path: Path, **settings: Any) -> None:
+    """Write a picture.
+
+    Args:
+        figure: the picture.
+        path: image file, its suffix gives the format.
+        settings: of matplotlib's ``savefig``.
+
+    Raises:
+        ConfigError: no such folder, or no such format.
+    """
+    try:
+        figure.savefig(path, **settings)
+    except (OSError, ValueError) as cause:
+        raise ConfigError(f"{path}: the picture cannot be written ({reason(cause)})") from cause
 
 
 def _repeated(count: int) -> list[str]:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from hetgym._types import FloatArray
 from hetgym.bench.rows import Row
 from hetgym.bench.summary import finished
-from hetgym.errors import require
+from hetgym.errors import ConfigError, require, shown
 
 ALPHA = 0.05
 """Default probability of an error of the first kind, over all differences of a run together."""
@@ -179,14 +179,16 @@ def friedman(values: npt.ArrayLike) -> tuple[float, float]:
 
     Raises:
         MissingExtra: SciPy is not installed.
-        ValueError: the table has fewer than two rows or two columns.
+        ConfigError: the table has fewer than two rows or two columns, or a value that is no number.
     """
     require("scipy", EXTRA, "Friedman's test")
     from scipy import stats
 
     table = np.asarray(values, np.float64)
     if table.ndim != 2 or min(table.shape) < 2:
-        raise ValueError(f"Friedman's test needs two methods and two problems at least, not {table.shape}")
+        raise ConfigError(f"Friedman's test needs two methods and two problems at least, not {table.shape}")
+    if np.isnan(table).any():
+        raise ConfigError("Friedman's test ranks numbers, and NaN is none; leave out problems that a method fails on")
     m, k = table.shape
     ranks = stats.rankdata(table, axis=0)
     ties = sum(
@@ -230,10 +232,15 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
     Returns:
         [m] in the same order; a hypothesis is rejected at the level alpha if its value is at most alpha.
 
+    Raises:
+        ConfigError: a value outside 0 to 1.
+
     >>> holm([0.01, 0.04, 0.03, 0.005])
     array([0.03, 0.06, 0.06, 0.02])
     """
     p = np.asarray(p_values, np.float64)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise ConfigError(f"p-values are a list of numbers from 0 to 1, not {shown(p_values)}")
     order = np.argsort(p, kind="stable")
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)

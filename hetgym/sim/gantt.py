@@ -25,6 +25,9 @@ COLOURS = {
 }  # fmt: skip
 """Colour of each operator family: distinguishable in print and for most colour-blind readers."""
 
+FINEST = 10_000
+"""Highest resolution of a chart [pixels per inch]."""
+
 WIDTH = 11.0
 """Default width of a chart [inch]."""
 
@@ -78,8 +81,10 @@ def draw(
     from matplotlib.figure import Figure
 
     problem = trace.problem
-    groups = _groups(trace, colours or {})
+    groups = _groups(trace, {} if colours is None else colours)
     width, tallness = _checked(size)
+    if not isinstance(dpi, int | float) or not 0 < dpi <= FINEST:
+        raise ConfigError(f"the resolution of a chart is up to {FINEST} pixels per inch, not {shown(dpi)}")
     narrow = width <= 0.7 * WIDTH  # beside text, where rows and letters are smaller
     row, letters = (0.27, 8) if narrow else (0.42, 10)
     transfers: dict[tuple[int, int], list[tuple[float, float]]] = {}
@@ -126,10 +131,13 @@ def draw(
 
 def _checked(size: tuple[float, float | None] | None) -> tuple[float, float | None]:
     """Width and height [inch]; a height of None is to follow from the rows."""
-    width, height = (WIDTH, None) if size is None else size
-    for length in (width, height):
-        if length is not None and not 0 < length < math.inf:
-            raise ConfigError(f"the size of a chart is a width and a height in inches, not {shown(size)}")
+    try:
+        width, height = (WIDTH, None) if size is None else size
+        good = 0 < width < math.inf and (height is None or 0 < height < math.inf)
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise ConfigError(f"the size of a chart is a width and a height in inches, not {shown(size)}")
     return width, height
 
 
@@ -137,6 +145,8 @@ def _groups(trace: Record, colours: Mapping[str, str]) -> list[tuple[str, str]]:
     """The label and the colour of each operator."""
     from matplotlib.colors import is_color_like
 
+    if not isinstance(colours, Mapping):
+        raise ConfigError(f"colours are given by name, as in {{'Conv': '#4c78a8'}}, not as {shown(colours)}")
     problem = trace.problem
     known = {*problem.operator_names, *problem.operator_kinds, *COLOURS}
     for name, colour in colours.items():

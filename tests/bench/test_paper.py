@@ -13,11 +13,12 @@ from hetgym.bench.evaluation import Evaluation
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.job import Job, execute
 from hetgym.bench.paper_pictures import draw_boxes, draw_profiles, draw_ranks
+from hetgym.bench.pareto_picture import save
 from hetgym.bench.profiles import Profile, profile, profiles, widest
 from hetgym.bench.ranks import Ranking
 from hetgym.bench.rows import Row
 from hetgym.bench.typeset import Column, PaperTable
-from hetgym.errors import MissingExtra
+from hetgym.errors import ConfigError, MissingExtra
 from hetgym.workloads import ProblemSpec
 
 SPECS = (ProblemSpec.textbook("topcuoglu"), ProblemSpec.textbook("arabnejad-barbosa"))
@@ -144,3 +145,18 @@ def test_pictures_show_what_they_are_given() -> None:
     assert {"s0  1.00", "s2  2.50", "5.00  s4", "critical difference 1.20"} <= texts
     bars = [line.get_xdata() for line in axes.lines if line.get_linewidth() == 2.6]
     assert [(round(a + 0.024, 2), round(b - 0.024, 2)) for a, b in bars] == [(1.0, 1.5), (1.5, 2.5), (4.0, 5.0)]
+
+
+def test_pictures_that_cannot_be_written(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    found = [Profile("links", "a", (1.0, 1.5), (0.5, 1.0))]
+    ranking = Ranking("links", ("a", "b"), (1.0, 2.0), 10, 9.0, 0.01, 1.2, 0.05, ())
+    for file, why in (("none/p.svg", "No such file"), ("p.abc", "abc")):
+        for draw in (
+            lambda path: draw_profiles(found, path),
+            lambda path: draw_boxes({"a": [0.1, 0.2]}, path),
+            lambda path: draw_ranks(ranking, path),
+            lambda path: save(draw_profiles(found), path),
+        ):
+            with pytest.raises(ConfigError, match=f"{file}: the picture cannot be written .*{why}"):
+                draw(tmp_path / file)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hetgym import Problem
+from hetgym import ConfigError, Problem
 from hetgym.bench import run
 from hetgym.bench.ranks import alike, critical_difference, friedman, holm, rank, rankings
 from hetgym.bench.rows import Row
@@ -90,12 +90,17 @@ def test_friedman_of_rounding_first_base() -> None:
     assert friedman(np.ones((3, 4))) == (0.0, 1.0)
     with pytest.raises(ValueError, match="two methods"):
         friedman([[1.0, 2.0]])
+    with pytest.raises(ConfigError, match="NaN is none"):
+        friedman([[1.0, 2.0], [2.0, float("nan")]])
 
 
 def test_holm_by_hand() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
     assert holm([]).tolist() == []
+    for values in ([-1, 2], [0.5, 1.1], [float("nan")], [[0.5]], 0.5):
+        with pytest.raises(ConfigError, match="numbers from 0 to 1"):
+            holm(values)
 
 
 def test_groups_are_the_largest_sets_that_are_not_told_apart() -> None:

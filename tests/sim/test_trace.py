@@ -147,9 +147,15 @@ def test_gantt_has_the_size_and_the_colours_that_are_asked_for(trace: Trace, tmp
     assert bars == [[COLOURS[family("Load")], "#d62728", "#112233"], ["#d62728"]]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Conv", family("Load"), "join"]
     assert tuple(trace.gantt(size=(4, 3)).get_size_inches()) == (4, 3)
-    for size in ((0, 3), (4, float("nan"))):
+    for size in ((0, 3), (4, float("nan")), "x", "xy", 3, (1, 2, 3), (None, 3), ("4", 3)):
         with pytest.raises(ConfigError, match="inches"):
             trace.gantt(size=size)
+    for colours in (3, "red", ["red"], 0):
+        with pytest.raises(ConfigError, match="colours are given by name"):
+            trace.gantt(colours=colours)
+    for dpi in (0, -1, "x", float("nan"), 10**9):
+        with pytest.raises(ConfigError, match="resolution of a chart"):
+            trace.gantt(dpi=dpi)
     with pytest.raises(ConfigError, match="colour of 'Conv'"):
         trace.gantt(colours={"Conv": "reddish"})
     with pytest.raises(UnknownName, match="did you mean 'Conv'"):
