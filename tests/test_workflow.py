@@ -31,6 +31,16 @@ def test_it_covers_systems_pythons_and_dependencies() -> None:
     assert {system.partition("-")[0] for system in jobs["package"]["strategy"]["matrix"]["os"]} >= {"windows", "macos"}
 
 
+def test_it_runs_the_examples_of_other_libraries_in_the_versions_that_the_page_names() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))["jobs"]
+    rows = {row["library"]: row["packages"] for row in jobs["adapters"]["strategy"]["matrix"]["include"]}
+    page = (ROOT / "docs" / "adapters.md").read_text("utf-8")
+    named = dict(re.findall(r"^\| .*`examples/(\w+?)_\w+\.py`.* \| ([\d.]+) \|$", page, re.MULTILINE))
+    assert rows.keys() == named.keys() - {"pufferlib", "maskable"}  # by hand, and with the other tests
+    for library, packages in rows.items():
+        assert f"=={named[library]}" in packages
+
+
 def test_a_release_is_of_one_version() -> None:
     def check(tag: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
