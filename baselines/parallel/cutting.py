@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
 
@@ -11,8 +12,14 @@ from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.parallel.options import Options, in_flight
 from hetgym.parallel import ParallelPlan, TrainingProblem
 
-LARGEST = 1 << 28
+LARGEST = 1 << 27
 """Most entries of a table; each takes 24 bytes."""
+
+WORK = 1 << 31
+"""Most work on one setting: entries that are filled in, and ways to add a stage before a suffix that are compared."""
+
+SHARE = 2
+"""A table takes at most this part of the work that is left."""
 
 
 def cuts(
@@ -24,6 +31,11 @@ def cuts(
     the longest: exact for a pipeline without transfers (Zheng et al., "Alpa", OSDI 2022, section 5). For each limit on
     the longest slot, dynamic programming over suffixes of layers and numbers of GPUs of each pool finds the least sum.
 
+    GPUs are counted in the largest number that divides what all options take. Where a table would exceed
+    :data:`LARGEST`, or its share of :data:`WORK`, they are counted in larger units, and options take whole units: all
+    its plans exist, but it lacks some, and the estimates are the least in these units only. If it has no plan at all,
+    tables follow that count one pool finely and the others in larger units still.
+
     Args:
         problem: the problem.
         found: options of the stages.
@@ -31,38 +43,44 @@ def cuts(
         below: plans with this estimate or a longer one are not asked for [s].
 
     Yields:
-        Estimates [s] and plans; none if the tables would be too large.
+        Estimates [s] and plans.
     """
-    layers = problem.costs.layers
-    gpus = np.array([pool.gpus for pool in problem.cluster.pools])
-    unit = np.maximum(1, np.gcd.reduce(found.used, axis=0))
-    steps, most = found.used // unit, gpus // unit
-    stride = np.append(1, np.cumprod(most + 1)[:-1]).astype(np.int64)
-    take = steps @ stride
-    stages = int(min(problem.stages, layers, max(1, (gpus // found.used.clip(1)).max(axis=1).sum())))
-    if int(np.prod(most + 1)) * stages * (layers + 1) > LARGEST:
-        return
-    free = np.stack(np.unravel_index(np.arange(int(np.prod(most + 1))), (most + 1)[::-1])[::-1], axis=1)
-    allowed = np.ascontiguousarray((free[:, None, :] >= steps[None]).all(axis=2))  # [u, o]: what is left suffices
-    power = free * unit @ (found.power / gpus)
-    kept = in_flight(found.setting.schedule, stages, found.turns)
-    slots, held = found.slots(), found.held()
+    for fine in (None, *range(len(problem.cluster.pools))):
+        table = _Table(problem, found)
+        any_plan = False
+        for estimate, plan in _cuts(table, whole, below, fine):
+            any_plan = True
+            yield estimate, plan
+        if any_plan or below < np.inf or not table.coarse:
+            return
+
+
+def coarse(problem: TrainingProblem, found: Options) -> bool:
+    """True if :func:`cuts` may miss plans of a setting, because GPUs are counted in units too large for all of them."""
+    table = _Table(problem, found)
+    table.fit(np.inf, None)
+    return table.coarse
+
+
+def _cuts(table: _Table, whole: bool, below: float, fine: int | None) -> Iterator[tuple[float, ParallelPlan]]:
+    """See :func:`cuts`; ``fine`` is a pool whose GPUs are counted in the finest units."""
+    found, slots = table.found, table.slots
     limit, least, rest = np.inf, below, max(1, found.turns - 1)
     if whole:
         limit = max(0.0, (least - float(found.fastest.sum())) / rest)
-    while True:
-        sums, choice = _suffixes(slots, held, kept, take.astype(np.int64), allowed, found.work, power, limit)
+    while table.fit(limit, fine):
+        sums, choice = table.suffixes(limit)
         reach = sums[:, -1, 0]
         if not np.isfinite(reach).any():
             return
         k = int(np.argmin(reach))
         plan_stages, longest = [], 0.0
-        at, left = 0, len(free) - 1
+        at, left = 0, sums.shape[1] - 1
         for step in range(k, -1, -1):
             option, end = choice[step, left, at]
             plan_stages.append((at, int(end), int(option)))
             longest = max(longest, float(slots[option, at, end]))
-            at, left = int(end), left - int(take[option])
+            at, left = int(end), left - int(table.take[option])
         estimate = (float(reach[k]) if whole else 0.0) + (found.turns - 1 if whole else 1) * longest
         yield estimate, found.plan(plan_stages)
         least = min(least, estimate)
@@ -73,45 +91,103 @@ def cuts(
                 return
 
 
-def _suffixes(
-    slots: FloatArray,
-    held: FloatArray,
-    kept: FloatArray,
-    take: Int64Array,
-    allowed: np.ndarray,
-    work: FloatArray,
-    power: FloatArray,
-    limit: float,
-) -> tuple[FloatArray, Int64Array]:
-    """Least sums of slots over the layers from i on.
+class _Table:
+    """Numbering of the GPUs that are left, in units, and the tables over it.
 
-    Args:
-        slots: [o, l + 1, l + 1] time of layers i to j on each option [s].
-        held: [o, l + 1, l + 1] most micro-batches that fit.
-        kept: [k] micro-batches that the k-th stage from the end keeps.
-        take: [o] GPUs that an option takes, as a step in the numbering of what is left.
-        allowed: [u, o] True if what is left suffices for an option.
-        work: [l + 1] sums of the least work of the layers before each.
-        power: [u] work that what is taken does in a second.
-        limit: longest slot [s].
-
-    Returns:
-        [k, u, l + 1] least sum with k + 1 stages and at most u GPUs, inf if there is none; and [k, u, l + 1, 2] option
-        and end of the first of them.
+    Attributes:
+        coarse: True if some option does not take whole units.
+        take: [o] GPUs that an option takes, as a step in the numbering.
+        ends: [k, o, l + 1] number of ends that the memory of the k-th stage from the end has room for.
     """
-    count, layers = len(kept), slots.shape[1]
-    sums = np.full((count, len(allowed), layers), np.inf)
-    choice = np.zeros((count, len(allowed), layers, 2), np.int64)
-    spare = min(limit, 1e300) * (1 + 1e-9)
-    begin = np.searchsorted(work, work[-1] - spare * power)
-    end = np.maximum(begin, np.searchsorted(work, spare * (power[-1] - power) + 1e-9 * work[-1], side="right"))
-    _fill(slots, held, kept, take, allowed, begin, np.minimum(end, layers - 1), limit, sums, choice)
-    return sums, choice
+
+    def __init__(self, problem: TrainingProblem, found: Options) -> None:
+        self.found, self.layers = found, problem.costs.layers
+        self.gpus = np.array([pool.gpus for pool in problem.cluster.pools])
+        self.stages = int(min(problem.stages, self.layers, max(1, (self.gpus // found.used.clip(1)).max(axis=1).sum())))
+        self.kept = in_flight(found.setting.schedule, self.stages, found.turns)
+        self.slots, self.held = found.slots(), found.held()
+        real = np.isfinite(self.slots)
+        self.ends = np.stack([(real & (self.held >= kept)).sum(axis=2) for kept in self.kept])
+        self.left: float = WORK
+        self.count(np.maximum(1, np.gcd.reduce(found.used, axis=0)))
+
+    def count(self, unit: Int64Array) -> None:
+        """Count the GPUs of each pool in units."""
+        self.unit, self.steps = unit, -(-self.found.used // unit)
+        self.most = np.minimum(self.gpus // unit, self.stages * self.steps.max(axis=0))  # more are not taken
+        self.coarse = bool((self.found.used % unit).any())
+
+    @property
+    def states(self) -> int:
+        """Numbers of GPUs that may be left."""
+        return prod(int(most) + 1 for most in self.most)
+
+    def fit(self, limit: float, fine: int | None) -> bool:
+        """Enlarge the units until a table is small enough; False if it cannot be.
+
+        Of the pools that still have several units, the one with the most counts in units twice as large.
+
+        Args:
+            limit: longest slot [s].
+            fine: a pool whose units stay as they are.
+        """
+        while True:
+            entries = self.states * self.stages * (self.layers + 1)
+            if entries <= LARGEST:
+                self.number()
+                work = self.work(limit) + entries
+                if work * SHARE <= self.left:
+                    self.left -= work
+                    return True
+            several = np.where(np.arange(len(self.most)) == fine, 0, self.most)
+            pool = int(np.argmax(several))
+            if several[pool] < 2:
+                return False
+            self.count(np.where(np.arange(len(self.most)) == pool, 2 * self.unit, self.unit))
+
+    def number(self) -> None:
+        """Number what may be left."""
+        stride = np.append(1, np.cumprod(self.most + 1)[:-1]).astype(np.int64)
+        self.take = (self.steps @ stride).astype(np.int64)
+        free = np.stack(np.unravel_index(np.arange(self.states), (self.most + 1)[::-1])[::-1], axis=1)
+        self.allowed = np.ascontiguousarray((free[:, None, :] >= self.steps[None]).all(axis=2))  # what is left suffices
+        self.power = free * self.unit @ (self.found.power / self.gpus)
+
+    def window(self, limit: float) -> tuple[Int64Array, Int64Array]:
+        """[u] first layers of suffixes that may take what is left, from and to."""
+        work, power, spare = self.found.work, self.power, min(limit, 1e300) * (1 + 1e-9)
+        begin = np.searchsorted(work, work[-1] - spare * power)
+        end = np.searchsorted(work, spare * (power[-1] - power) + 1e-9 * work[-1], side="right")
+        return begin, np.minimum(np.maximum(begin, end), self.layers)
+
+    def work(self, limit: float) -> float:
+        """Most ways to add a stage before a suffix that a table compares."""
+        begin, end = self.window(limit)
+        ways = np.minimum((self.slots <= limit).sum(axis=2), self.ends).sum(axis=0)
+        before = np.pad(np.cumsum(ways, axis=1), ((0, 0), (1, 0)))
+        return float((self.allowed * (before[:, end] - before[:, np.minimum(begin, end)]).T).sum())
+
+    def suffixes(self, limit: float) -> tuple[FloatArray, Int64Array]:
+        """Least sums of slots over the layers from i on.
+
+        Args:
+            limit: longest slot [s].
+
+        Returns:
+            [k, u, l + 1] least sum with k + 1 stages and at most u GPUs, inf if there is none; and [k, u, l + 1, 2]
+            option and end of the first of them.
+        """
+        shape = self.stages, self.states, self.layers + 1
+        sums, choice = np.full(shape, np.inf), np.zeros((*shape, 2), np.int64)
+        parts = self.slots, self.held, self.kept, self.take, self.allowed
+        _fill(*parts, *self.window(limit), limit, sums, choice)
+        return sums, choice
 
 
 # After step k, sums[k, u, i] is the least sum of slots of exactly k + 1 stages that hold the layers from i on and take
 # at most u GPUs. A stage is added before the suffixes of step k - 1. Cost: O(k u o l^2). Suffixes are left out if
-# they are too much work for their GPUs within the limit, or if the layers before them are too much for the others.
+# they are too much work for their GPUs within the limit, or if the layers before them are too much for the others. A
+# stage takes longer and more memory with every layer.
 @lean
 def _fill(
     slots: FloatArray,
@@ -125,7 +201,20 @@ def _fill(
     sums: FloatArray,
     choice: Int64Array,
 ) -> None:
-    """See :func:`_suffixes`; ``begin`` and ``end`` [u] bound the first layers of suffixes."""
+    """Fill a table, see :meth:`_Table.suffixes`.
+
+    Args:
+        slots: [o, l + 1, l + 1] time of layers i to j on each option [s].
+        held: [o, l + 1, l + 1] most micro-batches that fit.
+        kept: [k] micro-batches that the k-th stage from the end keeps.
+        take: [o] GPUs that an option takes, as a step in the numbering of what is left.
+        allowed: [u, o] True if what is left suffices for an option.
+        begin: [u] first layer of a suffix, at least.
+        end: [u] first layer of a suffix, less than this.
+        limit: longest slot [s].
+        sums: [k, u, l + 1] written.
+        choice: [k, u, l + 1, 2] written.
+    """
     options, last = slots.shape[0], slots.shape[1] - 1
     low = last  # first layer from which the stages before reach the end
     for k in range(sums.shape[0]):
@@ -138,13 +227,12 @@ def _fill(
                 for i in range(begin[u], end[u]):
                     for j in range(max(low, i + 1), last + 1):
                         slot = slots[o, i, j]
-                        if slot > limit:
+                        if slot > limit or kept[k] > held[o, i, j]:
                             break
-                        if kept[k] <= held[o, i, j]:
-                            value = slot if k == 0 else slot + sums[k - 1, rest, j]
-                            if value < sums[k, u, i]:
-                                lowest = min(lowest, i)
-                                sums[k, u, i] = value
-                                choice[k, u, i, 0] = o
-                                choice[k, u, i, 1] = j
+                        value = slot if k == 0 else slot + sums[k - 1, rest, j]
+                        if value < sums[k, u, i]:
+                            lowest = min(lowest, i)
+                            sums[k, u, i] = value
+                            choice[k, u, i, 0] = o
+                            choice[k, u, i, 1] = j
         low = lowest

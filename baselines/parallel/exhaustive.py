@@ -86,16 +86,22 @@ def branch_and_bound(
     return search.best
 
 
-def known(plan: ParallelPlan | None, problem: TrainingProblem, stopped: bool = False) -> ParallelPlan:
+def known(
+    plan: ParallelPlan | None,
+    problem: TrainingProblem,
+    stopped: bool = False,
+    partial: Callable[[], bool] | None = None,
+) -> ParallelPlan:
     """The plan.
 
     Args:
         plan: the best plan found, None if there is none.
         problem: the problem.
         stopped: True if Ctrl-C ended the search.
+        partial: asked if there is no plan; True if the search left out some for the size of the cluster.
 
     Raises:
-        ProblemError: there is none.
+        ProblemError: there is none, or none was found.
         KeyboardInterrupt: the search ended before it found one.
     """
     if plan is not None:
@@ -113,6 +119,11 @@ def known(plan: ParallelPlan | None, problem: TrainingProblem, stopped: bool = F
             if state > room:
                 missing = f": weights and optimizer state take {state / 1e9:.4g} GB, all GPUs have {room / 1e9:.4g} GB"
             break
+    if not missing and partial is not None and partial():
+        raise ProblemError(
+            "training problem: no plan was found that fits in the memory of the GPUs; the cluster is too large to try "
+            "all: give fewer GPUs, tensor degrees or stages"
+        )
     raise ProblemError(f"training problem: no plan fits in the memory of the GPUs{missing}")
 
 

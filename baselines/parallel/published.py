@@ -1,4 +1,8 @@
-"""Planners of the literature, in their authors' search spaces, under the cost model that all planners here share."""
+"""Planners of the literature, in their authors' search spaces, under the cost model that all planners here share.
+
+On large clusters, ``pipedream``, ``alpa`` and ``harp`` count GPUs in units of several, see
+:func:`~hetgym.baselines.parallel.cutting.cuts`. Their estimates are then the least in these units only.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hetgym.baselines.parallel.cutting import cuts
+from hetgym.baselines.parallel.cutting import coarse, cuts
 from hetgym.baselines.parallel.exhaustive import known, runs
 from hetgym.baselines.parallel.options import Options, options
 from hetgym.errors import ProblemError
@@ -137,15 +141,12 @@ def _plain(problem: TrainingProblem) -> list[Setting]:
     return found
 
 
-def _single_pools(problem: TrainingProblem) -> Iterator[TrainingProblem]:
+def _single_pools(problem: TrainingProblem) -> list[TrainingProblem]:
     """The problem on each pool alone."""
-    for pool in problem.cluster.pools:
-        yield replace(problem, cluster=Cluster(problem.cluster.name, (pool,)))
+    return [replace(problem, cluster=Cluster(problem.cluster.name, (pool,))) for pool in problem.cluster.pools]
 
 
-def _least(
-    problem: TrainingProblem, parts: Iterator[TrainingProblem] | list[TrainingProblem], whole: bool = True
-) -> ParallelPlan:
+def _least(problem: TrainingProblem, parts: list[TrainingProblem], whole: bool = True) -> ParallelPlan:
     """The plan with the least estimate among all data degrees and micro-batches of the parts."""
     best, least = None, np.inf
     with searching() as stopped:
@@ -158,4 +159,10 @@ def _least(
                     total = estimate if whole else found.turns * estimate
                     if total < least and problem.step(plan).fits:
                         best, least = plan, total
-        return known(best, problem, stopped())
+        return known(best, problem, stopped(), lambda: any(map(_partial, parts)))
+
+
+def _partial(problem: TrainingProblem) -> bool:
+    """True if dynamic programming leaves out plans of some setting."""
+    every = (options(problem, setting, mixed=False) for setting in _plain(problem))
+    return any(coarse(problem, found) for found in every if found is not None)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hetgym._config import check_number
 from hetgym._types import FloatArray
-from hetgym.baselines.parallel.cutting import cuts
+from hetgym.baselines.parallel.cutting import coarse, cuts
 from hetgym.baselines.parallel.exhaustive import Piece, branch_and_bound, known, pieces, runs
 from hetgym.baselines.parallel.options import FEW, Options, in_flight, options
 from hetgym.errors import ConfigError
@@ -42,12 +42,13 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     """The best plan that is found.
 
     Settings are left out if an estimate of their step from below is not shorter than the best step of their schedule.
-    Of the others, the cuts by dynamic programming, which know neither transfers nor all-reduces, and equal cuts are
-    simulated, as long as their estimate is shorter than that step. With several chunks, the stages of such a cut share
-    out the layers of every round. The best are improved: boundaries move, stages take other groups or mixtures of them,
-    swap, merge and split, as long as the simulated step gets shorter, and a plan that does not fit, as long as its
-    fullest GPU gets emptier. The best plan is tried under the other switches of the framework that may be chosen. In
-    small problems branch and bound goes on from it. The same problem gives the same plan.
+    Of the others, the cuts by dynamic programming, which know neither transfers nor all-reduces and count the GPUs of
+    large clusters in units of several, and equal cuts are simulated, as long as their estimate is shorter than that
+    step. With several chunks, the stages of such a cut share out the layers of every round. The best are improved:
+    boundaries move, stages take other groups or mixtures of them, swap, merge and split, as long as the simulated step
+    gets shorter, and a plan that does not fit, as long as its fullest GPU gets emptier. The best plan is tried under
+    the other switches of the framework that may be chosen. In small problems branch and bound goes on from it. The
+    same problem gives the same plan.
 
     Args:
         problem: the problem.
@@ -55,7 +56,7 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
 
     Raises:
         ConfigError: no tries.
-        ProblemError: no plan fits in memory.
+        ProblemError: no plan fits in memory, or none was found.
     """
     check_number(tries, "tries", ConfigError, minimum=1)
     with searching() as stopped:
@@ -109,7 +110,7 @@ def _search(problem: TrainingProblem, tries: int, stopped: Callable[[], bool]) -
     plan = min(_switched(problem, plan), key=problem.value, default=plan)  # of equals the least switches
     if problem.costs.layers <= SMALL[0] and problem.cluster.gpus <= SMALL[1]:
         plan = branch_and_bound(problem, plan, stopped, NODES)
-    return known(plan, problem, stopped())
+    return known(plan, problem, stopped(), lambda: any(coarse(problem, found) for _, found in bounds))
 
 
 def _switched(problem: TrainingProblem, plan: ParallelPlan | None) -> Iterator[ParallelPlan]:

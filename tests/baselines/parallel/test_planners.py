@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hetgym.baselines.parallel import PLANNERS, every_plan, exact, exhaustive, search
+from hetgym.baselines.parallel.options import options
 from hetgym.device import Device
 from hetgym.errors import ConfigError, ProblemError, UnknownName
 from hetgym.parallel import (
@@ -232,3 +233,55 @@ def test_bad_problems_are_refused() -> None:
             TrainingProblem(problem.costs, problem.cluster, **({"global_batch": 2} | changed))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="tries is 0"):
         search(problem, tries=0)
+
+
+def pools(nodes: int, count: int = 2, memory: float = 100.0) -> TrainingProblem:
+    """Eight layers, whose weights take 80 bytes each, on pools of nodes of four GPUs."""
+    names = [f"pool{k}" for k in range(count)]
+    times = {(name, t, 1): np.full((8, 3), (1.0 + k) / t**0.9) for k, name in enumerate(names) for t in (1, 2, 4)}
+    whole = np.tile([8.0, 0.5, 1.0], (8, 1))
+    network = MeasuredNetwork(Wire(0.01, (1.0,), (100.0,)), {})
+    cluster = Cluster(
+        "pools", tuple(Pool(Device(n, "gpu", {"float32": 1.0}, 1.0, memory), nodes, 4, network) for n in names)
+    )
+    sizes = {t: whole / [t, t, 1.0] for t in (1, 2, 4)}
+    return TrainingProblem(
+        ProfiledLayers(times, sizes), cluster, 4, Framework(state_bytes=10.0), (1, 2, 4), micro_batches=(1,), stages=8
+    )
+
+
+@pytest.mark.parametrize("name", ["search", "harp", "alpa"])
+@pytest.mark.parametrize("limits", [{"LARGEST": 2000}, {"WORK": 20_000}])
+def test_more_gpus_leave_a_problem_solvable(monkeypatch: pytest.MonkeyPatch, name: str, limits: dict[str, int]) -> None:
+    """Where the table over all GPUs would be too large, they are counted in larger units."""
+    for what, most in limits.items():
+        monkeypatch.setattr(sys.modules["hetgym.baselines.parallel.cutting"], what, most)
+    values = [value(PLANNERS[name], pools(nodes)) for nodes in (4, 8, 16, 64)]
+    assert max(values) < np.inf
+    plan = PLANNERS[name](pools(64))
+    assert pools(64).step(plan).fits
+
+
+def test_larger_units_change_no_table_that_is_small_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["hetgym.baselines.parallel.cutting"]
+    problem = pools(2)
+    found = options(problem, next(problem.settings()), mixed=False)
+    assert found is not None
+    fine = list(module.cuts(problem, found))
+    assert fine and not module.coarse(problem, found)
+    monkeypatch.setattr(module, "LARGEST", 2000)
+    assert module.coarse(problem, found)
+    rough = list(module.cuts(problem, found))
+    assert min(estimate for estimate, _ in fine) <= min(estimate for estimate, _ in rough)
+    assert all(problem.step(plan).fits for _, plan in rough)
+
+
+def test_a_search_that_left_out_plans_does_not_claim_that_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = pools(4, memory=20.05)  # weights of a layer fit on four GPUs, its activations do not
+    for name in ("search", "harp"):
+        with pytest.raises(ProblemError, match="no plan fits in the memory"):
+            PLANNERS[name](problem)
+    monkeypatch.setattr(sys.modules["hetgym.baselines.parallel.cutting"], "LARGEST", 500)
+    for name in ("search", "harp", "alpa"):
+        with pytest.raises(ProblemError, match="no plan was found that fits in the memory"):
+            PLANNERS[name](problem)
