@@ -108,6 +108,9 @@ def known(
         return plan
     if stopped:
         raise KeyboardInterrupt
+    if not any(pool.per_node % tensor == 0 for pool in problem.cluster.pools for tensor in problem.tensors):
+        nodes = ", ".join(f"{pool.per_node} GPUs of {pool.name!r}" for pool in problem.cluster.pools)
+        raise ProblemError(f"training problem: no tensor degree of {list(problem.tensors)} divides a node ({nodes})")
     missing = ""
     for tensor in problem.tensors:
         sizes = problem.costs.sizes(tensor)

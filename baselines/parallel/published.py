@@ -157,7 +157,7 @@ def _least(problem: TrainingProblem, parts: list[TrainingProblem], whole: bool =
                     continue
                 for estimate, plan in cuts(part, found, whole, least if whole else np.inf):
                     total = estimate if whole else found.turns * estimate
-                    if total < least and problem.step(plan).fits:
+                    if total < least and problem.value(plan) < np.inf:
                         best, least = plan, total
         return known(best, problem, stopped(), lambda: any(map(_partial, parts)))
 

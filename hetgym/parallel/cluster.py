@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,6 +49,40 @@ class Pool:
     def gpus(self) -> int:
         """Number of GPUs."""
         return self.nodes * self.per_node
+
+    def groups(self, tensor: int) -> int:
+        """Most groups of ``tensor`` GPUs: those that share a node, or as many as take whole nodes, if they are larger.
+
+        >>> from hetgym.parallel import load_cluster
+        >>> [load_cluster("dgx-a100-64").pools[0].groups(tensor) for tensor in (2, 3, 8, 16)]
+        [256, 128, 64, 32]
+        """
+        return self.nodes * (self.per_node // tensor) or self.nodes // -(-tensor // self.per_node)
+
+    def holds(self, groups: Mapping[int, int]) -> bool:
+        """True if nodes have room for groups, packed largest first.
+
+        Args:
+            groups: tensor degree -> number of groups. A group larger than a node takes whole nodes.
+        """
+        rooms = {self.per_node: self.nodes}  # GPUs that are left in a node -> number of such nodes
+        for tensor in sorted(groups, reverse=True):
+            left = groups[tensor]
+            if tensor > self.per_node:
+                rooms[self.per_node] -= left * -(-tensor // self.per_node)
+                if rooms[self.per_node] < 0:
+                    return False
+                continue
+            for room in sorted(rooms):
+                each = max(1, room // tensor)
+                for taken in (each, left % each):
+                    nodes = min(rooms[room], left // taken) if taken and room >= tensor else 0
+                    rooms[room] -= nodes
+                    rooms[room - taken * tensor] = rooms.get(room - taken * tensor, 0) + nodes
+                    left -= nodes * taken
+            if left:
+                return False
+        return True
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from hetgym.parallel.cluster import Cluster
 from hetgym.parallel.framework import Framework
 from hetgym.parallel.layers import LayerCosts, switched
 from hetgym.parallel.plan import Group, ParallelPlan
-from hetgym.parallel.step import TrainingStep, stage_memory, training_step
+from hetgym.parallel.step import TrainingStep, misplaced, stage_memory, training_step
 from hetgym.pipeline import SCHEDULES
 
 
@@ -55,7 +55,8 @@ class TrainingProblem:
         cluster: the GPUs; a plan may leave some of them idle.
         global_batch: samples of a step.
         framework: what the training program adds.
-        tensors: tensor-parallel degrees that a group may have; groups do not reach beyond their node.
+        tensors: tensor-parallel degrees that a group may have, of those that divide the GPUs of a node: groups do not
+            reach beyond their node.
         micro_batches: sizes of micro-batches that may be chosen.
         stages: most stages of a pipeline.
         schedules: orders of forward and backward passes that may be chosen.
@@ -151,12 +152,12 @@ class TrainingProblem:
         return -(-self.global_batch // max(1, data * micro_batch))
 
     def kinds(self, micro_batch: int) -> list[Group]:
-        """Groups whose times are known for a micro-batch, by pool and tensor degree."""
+        """Groups that share out a node and whose times are known for a micro-batch, by pool and tensor degree."""
         return [
             Group(pool.name, tensor)
             for pool in self.cluster.pools
             for tensor in self.tensors
-            if tensor <= pool.per_node
+            if pool.per_node % tensor == 0
             and self.costs.sizes(tensor) is not None
             and self.costs.passes(pool.name, tensor, micro_batch) is not None
         ]
@@ -177,8 +178,12 @@ class TrainingProblem:
         return training_step(plan, at.costs, self.cluster, at.framework)
 
     def value(self, plan: ParallelPlan, limit: float = inf) -> float:
-        """Time of the step of a plan [s]; inf if it does not fit in memory, or surely takes ``limit`` or longer."""
-        if self.bound(plan) >= limit:
+        """Time of the step of a plan [s].
+
+        It is inf if the plan does not fit in memory, if nodes do not hold its groups, or if it surely takes ``limit``
+        or longer.
+        """
+        if self.bound(plan) >= limit or misplaced(plan, self.cluster):
             return inf
         return inf if self.fullest(plan) > 1.0 else self.step(plan).seconds
 

@@ -46,7 +46,7 @@ def as_pipeline(problem: TrainingProblem, data: int, micro_batch: int, tensors: 
     for name, tensor in tensors.items():
         pool = problem.cluster[name]
         passes = problem.costs.passes(name, tensor, micro_batch)
-        count = pool.gpus // (data * tensor)
+        count = pool.groups(tensor) // data
         if passes is None or whole is None or not count:
             raise ConfigError(f"pool {name!r}: no {data} groups of {tensor} GPUs, or no times for them")
         room = pool.device.memory_capacity - problem.framework.context_bytes
@@ -79,9 +79,7 @@ def plan_of(
         ConfigError: a device that the pipeline does not have.
     """
     names = [
-        name
-        for name, tensor in tensors.items()
-        for _ in range(min(problem.cluster[name].gpus // (data * tensor), 1024))
+        name for name, tensor in tensors.items() for _ in range(min(problem.cluster[name].groups(tensor) // data, 1024))
     ]
     stages = []
     for piece in cut:

@@ -77,8 +77,8 @@ def training_step(
         framework: what the training program adds.
 
     Raises:
-        ConfigError: the plan is for another number of layers or uses more GPUs than a pool has; or the costs do not
-            know a pool, tensor degree and micro-batch of the plan.
+        ConfigError: the plan is for another number of layers, uses more GPUs than a pool has, or has groups that its
+            nodes do not hold; or the costs do not know a pool, tensor degree and micro-batch of the plan.
         UnknownName: the plan uses an unknown pool.
     """
     costs, framework = switched(costs, framework or Framework(), plan.zero, plan.sequence)
@@ -254,12 +254,38 @@ def _blocked(seconds: FloatArray, moves: FloatArray) -> tuple[FloatArray, FloatA
     return longer, -moves
 
 
+def misplaced(plan: ParallelPlan, cluster: Cluster) -> str:
+    """Why the GPUs of a cluster do not hold the groups of a plan; empty if they do.
+
+    Groups of a pool are packed into its nodes, largest first, and do not reach beyond their node. Larger groups take
+    whole nodes.
+
+    Raises:
+        UnknownName: the plan uses an unknown pool.
+    """
+    counts: dict[str, dict[int, int]] = {}
+    for stage in plan.stages[: plan.depth]:
+        for group in stage.groups:
+            of_pool = counts.setdefault(group.pool, {})
+            of_pool[group.tensor] = of_pool.get(group.tensor, 0) + 1
+    for name, groups in counts.items():
+        pool, used = cluster[name], sum(tensor * n for tensor, n in groups.items())
+        if used > pool.gpus:
+            return f"the plan uses {used} GPUs of pool {name!r}, which has {pool.gpus}"
+        if not pool.holds(groups):
+            listed = " and ".join(f"{n} x {tensor}" for tensor, n in sorted(groups.items(), reverse=True))
+            return (
+                f"the plan has groups of {listed} GPUs of pool {name!r}, which do not fit in its {pool.nodes} nodes of "
+                f"{pool.per_node}"
+            )
+    return ""
+
+
 def _check(plan: ParallelPlan, costs: LayerCosts, cluster: Cluster) -> None:
     if plan.layers != costs.layers:
         raise ConfigError(f"the plan is for {plan.layers} layers, the model has {costs.layers}")
-    for name, used in plan.used().items():
-        if used > cluster[name].gpus:
-            raise ConfigError(f"the plan uses {used} GPUs of pool {name!r}, which has {cluster[name].gpus}")
+    if reason := misplaced(plan, cluster):
+        raise ConfigError(reason)
 
 
 def _known(costs: LayerCosts, group: Group, micro_batch: int) -> tuple[Passes, Sizes]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -103,3 +106,50 @@ def test_plans_that_do_not_match_are_refused() -> None:
         training_step(uniform(4, 1, [Group("gpu")], 2, 2), layers(), cluster())
     with pytest.raises(ConfigError, match="uses 40 GPUs"):
         training_step(uniform(4, 1, [Group("gpu")] * 40, 1, 40), layers(), cluster())
+
+
+def test_groups_do_not_reach_beyond_their_node() -> None:
+    costs = ProfiledLayers(
+        {("gpu", t, 1): [[1.0, 2.0, 0.5]] * 4 for t in (1, 2, 4, 8)}, {t: [[10.0, 8.0, 4.0]] * 4 for t in (1, 2, 4, 8)}
+    )
+
+    def step(*degrees: int, per_node: int, nodes: int = 2) -> float:
+        odd = cluster(per_node=per_node)
+        pools = (replace(odd.pools[0], nodes=nodes),)
+        stages = [Stage(k, k, (Group("gpu", t),)) for k, t in enumerate(degrees)]
+        plan = ParallelPlan((*stages[:-1], replace(stages[-1], last=3)), 1, 1)
+        return training_step(plan, costs, replace(odd, pools=pools), PLAIN).seconds
+
+    assert step(1, 2, 1, 2, per_node=3) > 0
+    assert step(1, 4, 4, 2, per_node=6) > 0
+    assert step(8, 2, 2, 4, per_node=4, nodes=4) > 0  # a group of two nodes, two nodes for the others
+    for degrees, nodes, per_node, words in (
+        ((2, 2, 2), 2, 3, "3 x 2"),
+        ((4, 4, 4), 2, 6, "3 x 4"),
+        ((4, 4, 2, 4), 2, 7, "3 x 4 and 1 x 2"),
+        ((8, 4, 4, 4), 4, 6, "1 x 8 and 3 x 4"),
+    ):
+        with pytest.raises(ConfigError, match=f"groups of {words} GPUs .* in its {nodes} nodes of {per_node}"):
+            step(*degrees, per_node=per_node, nodes=nodes)
+
+
+def test_rooms_of_nodes_match_all_ways_to_pack() -> None:
+    """First fit decreasing, which is best if each degree divides the next."""
+
+    def packs(groups: list[int], rooms: tuple[int, ...]) -> bool:
+        if not groups:
+            return True
+        head, rest = groups[0], groups[1:]
+        return any(
+            room >= head and packs(rest, (*rooms[:k], room - head, *rooms[k + 1 :]))
+            for k, room in enumerate(rooms)
+            if room not in rooms[:k]
+        )
+
+    for nodes, per_node in ((1, 3), (2, 3), (3, 5), (2, 6), (2, 7)):
+        pool = replace(cluster().pools[0], nodes=nodes, per_node=per_node)
+        for ones, twos, fours in product(range(4), range(6), range(4)):
+            if per_node >= 4 or not fours:
+                groups = [4] * fours + [2] * twos + [1] * ones
+                assert pool.holds({1: ones, 2: twos, 4: fours}) == packs(groups, (per_node,) * nodes)
+        assert pool.holds({2: pool.groups(2)}) and not pool.holds({2: pool.groups(2) + 1})

@@ -285,3 +285,16 @@ def test_a_search_that_left_out_plans_does_not_claim_that_there_is_none(monkeypa
     for name in ("search", "harp", "alpa"):
         with pytest.raises(ProblemError, match="no plan was found that fits in the memory"):
             PLANNERS[name](problem)
+
+
+@pytest.mark.parametrize("name", [*PLANNERS])
+def test_planners_share_out_whole_nodes(name: str) -> None:
+    """Two nodes of three GPUs hold two groups of two, not three."""
+    problem = pools(2, 1, memory=300.0)
+    pool = replace(problem.cluster.pools[0], per_node=3)
+    odd = replace(problem, cluster=Cluster("odd", (pool,)), stages=3)
+    plan = PLANNERS[name](replace(odd, global_batch=2))
+    assert {group.tensor for stage in plan.stages for group in stage.groups} == {1}
+    if name != "pipedream":  # which knows no tensor parallelism
+        with pytest.raises(ProblemError, match=r"no tensor degree of \[2, 4\] divides a node \(3 GPUs of 'pool0'\)"):
+            PLANNERS[name](replace(odd, tensors=(2, 4)))
