@@ -9,6 +9,7 @@ import numpy as np
 from hetgym.errors import ConfigError
 from hetgym.parallel.plan import Group, ParallelPlan, Stage
 from hetgym.parallel.problem import TrainingProblem
+from hetgym.parallel.step import passing_bytes
 from hetgym.pipeline import DeviceKind, PipelineProblem, TrainingPipeline
 from hetgym.pipeline import Stage as Piece
 
@@ -17,7 +18,9 @@ def as_pipeline(problem: TrainingProblem, data: int, micro_batch: int, tensors: 
     """The pipeline that remains once degrees are chosen, for ``HetPipeline-v0`` and methods that cut pipelines.
 
     Every device is a group of GPUs that holds one replica of a stage. Gradients' all-reduce and the optimizer are not
-    part of the pipeline.
+    part of the pipeline. Memory is that of all GPUs of a group, and a layer needs there what all of them keep: tensors
+    that are not split count once for each. Layers need the same on all devices, so that under several tensor degrees
+    the most counts, and what passes need for a moment is that of the largest layer. A cut that fits fits as a plan.
 
     Args:
         problem: the problem.
@@ -41,15 +44,19 @@ def as_pipeline(problem: TrainingProblem, data: int, micro_batch: int, tensors: 
             f"{micro_batch}"
         )
     kinds, forward, backward = [], [], []
+    state, stash = np.zeros(problem.costs.layers), np.zeros(problem.costs.layers)
     whole = problem.costs.sizes(1) or problem.costs.sizes(min(tensors.values(), default=1))
     transfer = np.zeros(problem.costs.layers)
     for name, tensor in tensors.items():
         pool = problem.cluster[name]
-        passes = problem.costs.passes(name, tensor, micro_batch)
+        passes, sizes = problem.costs.passes(name, tensor, micro_batch), problem.costs.sizes(tensor)
         count = pool.groups(tensor) // data
-        if passes is None or whole is None or not count:
+        if passes is None or sizes is None or whole is None or not count:
             raise ConfigError(f"pool {name!r}: no {data} groups of {tensor} GPUs, or no times for them")
-        room = pool.device.memory_capacity - problem.framework.context_bytes
+        once = float(passing_bytes(sizes, problem.framework, micro_batch).max())
+        room = pool.device.memory_capacity - problem.framework.context_bytes - once
+        state = np.maximum(state, tensor * sizes.parameters * problem.framework.state(data))
+        stash = np.maximum(stash, tensor * sizes.stash * micro_batch)
         kinds.append(DeviceKind(name, min(count, 1024), max(0.0, tensor * room)))
         forward.append(passes.forward)
         backward.append(passes.backward / 2.0)
@@ -59,8 +66,8 @@ def as_pipeline(problem: TrainingProblem, data: int, micro_batch: int, tensors: 
         raise ConfigError("no pool has a tensor degree")
     name = f"{problem.global_batch} samples, {data} replicas, micro-batch {micro_batch}"
     chain = PipelineProblem.chain(np.stack(forward, axis=1), kinds, transfer, name=name)
-    half, state = np.stack(backward, axis=1), whole.parameters * problem.framework.state(data)
-    return TrainingPipeline(chain, half, half, stash=whole.stash * micro_batch, state=state)
+    half = np.stack(backward, axis=1)
+    return TrainingPipeline(chain, half, half, stash=stash, state=state)
 
 
 def plan_of(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -61,6 +64,33 @@ def test_memory_is_that_of_all_gpus_of_a_group() -> None:
     pipeline = as_pipeline(training, 1, 1, tensors)
     assert pipeline.problem.kinds[0].memory == 4000.0
     assert pipeline.state.tolist() == [180.0] * 12
+
+
+def test_a_cut_that_fits_fits_as_a_plan() -> None:
+    """Groups of two GPUs split weights, not stashes, and gather a layer's parameters under ZeRO 3."""
+    training, tensors = problem(), {"fast": 2, "slow": 1}
+    assert isinstance(training.costs, ProfiledLayers)
+    times = {("fast", 2, 1): np.ones((12, 3)), ("slow", 1, 1): np.full((12, 3), 2.0)}
+    costs = ProfiledLayers(times, {1: [[10.0, 40.0, 2.0]] * 12, 2: [[5.0, 40.0, 2.0]] * 12})
+    fitting = 0
+    for framework, memory in product((Framework(), Framework(zero=3)), np.linspace(300.0, 1500.0, 13).tolist()):
+        pools = tuple(
+            replace(pool, device=replace(pool.device, memory_capacity=memory)) for pool in training.cluster.pools
+        )
+        tight = TrainingProblem(costs, Cluster("tight", pools), 16, framework, tensors=(1, 2))
+        cuts = cut_problem(as_pipeline(tight, 2, 1, tensors), Objective("training", micro_batches=8))
+        if cuts.within_memory:
+            plan = plan_of(tight, annealed_cut(cuts), 2, 1, tensors)
+            assert tight.fullest(plan) <= 1.0
+            fitting += 1
+    assert 4 < fitting < 26
+
+
+def test_devices_are_groups_that_a_node_holds() -> None:
+    training = problem()
+    pools = tuple(replace(pool, per_node=5) for pool in training.cluster.pools)
+    odd = replace(training, cluster=Cluster("odd", pools))
+    assert [kind.count for kind in as_pipeline(odd, 1, 1, {"fast": 2, "slow": 2}).problem.kinds] == [4, 2]
 
 
 def test_impossible_degrees_are_refused() -> None:
