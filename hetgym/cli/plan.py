@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hetgym.problem import Problem
 
 LARGEST_SIZE = 2**31 - 1
+LARGEST_GLOBAL_BATCH = 2**20  # of a plan
 """Largest batch or symbolic dimension: no tensor library supports more elements along one axis."""
 
 PLAIN = "single-device,heft"
@@ -64,7 +65,7 @@ def plan(
         int | None,
         typer.Option(
             min=1,
-            max=LARGEST_SIZE,
+            max=LARGEST_GLOBAL_BATCH,
             help="Samples of a training step: plan stages, tensor and data degrees and micro-batches of a language "
             "model (see 'hetgym list decoders') on a cluster.",
         ),

@@ -117,7 +117,10 @@ def plan_training(
 
 def _figures(problem: TrainingProblem, size: TransformerSize, plan: ParallelPlan, step: TrainingStep) -> dict[str, Any]:
     """Figures of a step, in SI units."""
-    peak = sum(problem.cluster[name].device.peak_flops.get(size.dtype, 0.0) * n for name, n in plan.used().items())
+    from hetgym.costs.roofline import peak_flops
+
+    # A GPU without a rate for the dtype computes in another, at whose rate the layers are priced.
+    peak = sum(peak_flops(problem.cluster[name].device, size.dtype) * n for name, n in plan.used().items())
     rate = size.flops * plan.global_batch / step.seconds
     return {
         "seconds": step.seconds,

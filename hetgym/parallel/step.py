@@ -94,7 +94,7 @@ def training_step(
         if done.max() > pipeline:
             pipeline = float(done.max())
             busy = plan.micro_batches * seconds.sum(axis=(0, 1)).reshape(v, p).sum(axis=0)
-            bubble = float(1.0 - busy.mean() / pipeline)
+            bubble = max(0.0, float(1.0 - busy.mean() / pipeline))  # without rounding below zero
     reduced, updated = np.zeros(p), np.zeros(p)
     for s in range(p):
         pieces = plan.stages[s::p]

@@ -12,6 +12,7 @@ from cli.commands import ask
 from hetgym.baselines.parallel import PLANNERS
 from hetgym.cli.exports import Exports
 from hetgym.cli.options import Output
+from hetgym.cli.plan import LARGEST_GLOBAL_BATCH
 from hetgym.cli.plan_training import plan_training
 from hetgym.parallel import (
     FRAMEWORKS,
@@ -23,6 +24,7 @@ from hetgym.parallel import (
     load_plan,
     training_step,
 )
+from hetgym.parallel.plan import MOST
 from hetgym.planning.search import searching
 
 CLUSTER = """
@@ -88,6 +90,21 @@ def test_all_planners_side_by_side_and_what_limits_the_step(folder: Path) -> Non
         assert word in done.stdout
     values = json.loads(ask(*WORDS, "--planner", "all", "--name", "all", "--json", cwd=folder).stdout)["planners"]
     assert values["search"] == min(values.values())
+
+
+def test_the_peak_is_that_of_the_dtype_that_a_gpu_computes_in(folder: Path) -> None:
+    """V100s have no bfloat16 and compute Llama in float32."""
+    lines = CLUSTER.splitlines(keepends=True)
+    (folder / "v100.yaml").write_text("".join([*lines[:3], *lines[8:]]))
+    done = ask("plan", "llama-7b", *WORDS[2:4], "v100.yaml", *WORDS[5:], "--name", "v", "--json", cwd=folder)
+    document = json.loads(done.stdout)
+    step = document["step"]
+    assert step["model_flops_utilisation"] == pytest.approx(step["flops_per_gpu"] / 15.7e12)
+
+
+def test_help_states_the_range_of_global_batches(folder: Path) -> None:
+    assert LARGEST_GLOBAL_BATCH == MOST
+    assert f"x<={MOST}" in "".join(ask("plan", "--help", cwd=folder).stdout.split())
 
 
 def test_an_interrupt_shows_and_writes_the_best_plan_so_far(

@@ -51,6 +51,14 @@ def test_without_costs_of_communication_a_step_is_the_pipeline_and_the_update(sc
     assert step.bubble == pytest.approx(1 - 36.0 / alone)
 
 
+def test_a_bubble_is_not_negative() -> None:
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        costs = ProfiledLayers({("gpu", 1, 1): rng.uniform(0.0, 1.0, (4, 3))}, {1: [[10.0, 8.0, 4.0]] * 4})
+        step = training_step(uniform(4, 1, [Group("gpu")], 1, 7), costs, cluster(), PLAIN)
+        assert f"{step.bubble:.2%}" == "0.00%"
+
+
 def test_interleaving_shortens_the_bubble() -> None:
     pieces = tuple(Stage(k, k, (Group("gpu"),)) for k in range(4))
     step = training_step(ParallelPlan(pieces, 1, 6, "interleaved", 2), layers(), cluster(), PLAIN)
