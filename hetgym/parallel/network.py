@@ -21,7 +21,10 @@ class Network(Protocol):
         ...
 
     def all_reduce(self, size: float, gpus: int, nodes: int) -> float:
-        """Time of an all-reduce of ``size`` bytes over GPUs that are spread evenly over nodes [s]."""
+        """Time of an all-reduce of ``size`` bytes over GPUs that are spread over nodes as evenly as can be [s].
+
+        Nodes may have one GPU less than others: their adapters are then the bottleneck.
+        """
         ...
 
     def gather(self, size: float, gpus: int, nodes: int) -> float:
@@ -44,12 +47,12 @@ class Nccl:
         return send_seconds(size, self.links, nodes)
 
     def all_reduce(self, size: float, gpus: int, nodes: int) -> float:
-        """Time of an all-reduce [s]; GPUs that the nodes do not divide count as one more on each."""
-        return all_reduce_seconds(size, nodes * -(-gpus // nodes), self.links, nodes)
+        """Time of an all-reduce [s]; the longer one with the GPUs of the emptiest node, or of the fullest, on each."""
+        return max(all_reduce_seconds(size, nodes * each, self.links, nodes) for each in _each(gpus, nodes))
 
     def gather(self, size: float, gpus: int, nodes: int) -> float:
         """Time of an all-gather or a reduce-scatter [s]."""
-        return all_gather_seconds(size, nodes * -(-gpus // nodes), self.links, nodes)
+        return max(all_gather_seconds(size, nodes * each, self.links, nodes) for each in _each(gpus, nodes))
 
 
 @dataclass(frozen=True)
@@ -125,9 +128,9 @@ class MeasuredNetwork:
         return (self.between if nodes > 1 else self._near(2)).seconds(size)
 
     def all_reduce(self, size: float, gpus: int, nodes: int) -> float:
-        """Time of an all-reduce [s]: a ring in each node, then one over the nodes."""
-        near = -(-gpus // nodes)
-        return _ring(self._near(near), size, near) + _ring(self.between, size / near, nodes)
+        """Time of an all-reduce [s]: a ring in each node, then rings over the nodes through the emptiest one's GPUs."""
+        few, near = _each(gpus, nodes)
+        return _ring(self._near(near), size, near) + _ring(self.between, size / few, nodes)
 
     def gather(self, size: float, gpus: int, nodes: int) -> float:
         """Time of an all-gather or a reduce-scatter [s]: half of the steps of an all-reduce."""
@@ -139,6 +142,11 @@ class MeasuredNetwork:
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view of a dict neither pickles nor deepcopies.
         return type(self), (self.between, dict(self.inside))
+
+
+def _each(gpus: int, nodes: int) -> tuple[int, int]:
+    """GPUs of the emptiest and of the fullest node."""
+    return max(1, gpus // nodes), -(-gpus // nodes)
 
 
 def _ring(wire: Wire, size: float, members: int) -> float:

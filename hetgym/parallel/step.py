@@ -156,7 +156,9 @@ def gradient_all_reduce(
     parameters. With ZeRO 2 gradients are reduced in every backward pass, and parameters are gathered; with ZeRO 3 both
     happen in every pass, see :func:`shared_passes`.
 
-    Groups of the same pool share nodes as far as they fit. Groups of several pools go at the pace of the slowest.
+    Groups of the same pool are on as few nodes as hold them, and as evenly spread over these as can be: 9 replicas on
+    nodes of 8 GPUs are 5 and 4, not 8 and one that sends all through its own adapter. Groups of several pools go at
+    the pace of the slowest.
     """
     replicas = len(stage.groups)
     if replicas < 2:

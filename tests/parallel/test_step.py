@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from hetgym.costs.collectives import LINKS
 from hetgym.device import Device
 from hetgym.errors import ConfigError, UnknownName
 from hetgym.parallel import (
@@ -15,6 +16,7 @@ from hetgym.parallel import (
     Framework,
     Group,
     MeasuredNetwork,
+    Nccl,
     ParallelPlan,
     Pool,
     ProfiledLayers,
@@ -84,6 +86,17 @@ def test_gradients_are_reduced_after_the_last_backward_pass_of_a_stage() -> None
     nodes = cluster(wire=Wire(0.0, (1.0,), (40.0,)), per_node=1)
     step = training_step(plan, layers(), nodes, Framework(blocking=False, gradient_bytes=4.0))
     assert step.reduction == pytest.approx(2.0)
+
+
+def test_the_adapters_of_the_emptiest_node_decide() -> None:
+    """Nine GPUs on two nodes are five and four: four send what five do not."""
+    nccl = Nccl(LINKS["nvlink3"])
+    measured = MeasuredNetwork(Wire(0.0, (1.0,), (1e9,)), {8: FREE})
+    assert measured.all_reduce(2**30, 9, 2) == pytest.approx(2**30 / 4 / 1e9, rel=1e-6)
+    for network, operation in product((nccl, measured), ("all_reduce", "gather")):
+        seconds = [getattr(network, operation)(2**30, gpus, 2) for gpus in range(8, 13)]
+        assert seconds[1] >= seconds[0] and seconds[3] >= seconds[2]
+        assert seconds[0] > seconds[2] > seconds[4]
 
 
 def test_the_slowest_replica_counts() -> None:
