@@ -45,8 +45,10 @@ def cuts(
     Yields:
         Estimates [s] and plans.
     """
+    if _too_small(problem, found):
+        return
     for fine in (None, *range(len(problem.cluster.pools))):
-        table = _Table(problem, found)
+        table = _Table(problem, found, WORK if fine is None else WORK / 4)
         any_plan = False
         for estimate, plan in _cuts(table, whole, below, fine):
             any_plan = True
@@ -57,9 +59,19 @@ def cuts(
 
 def coarse(problem: TrainingProblem, found: Options) -> bool:
     """True if :func:`cuts` may miss plans of a setting, because GPUs are counted in units too large for all of them."""
-    table = _Table(problem, found)
+    if _too_small(problem, found):
+        return False
+    table = _Table(problem, found, WORK)
     table.fit(np.inf, None)
     return table.coarse
+
+
+def _too_small(problem: TrainingProblem, found: Options) -> bool:
+    """True if all GPUs together have too little memory for what layers need at least, with one micro-batch each."""
+    tensors = np.array([kind.tensor for kind in found.kinds], np.float64)
+    need = found.data * (tensors[:, None] * np.diff(found.state + found.stash, axis=1)).min(axis=0).sum()
+    rooms = {kind.pool: room for kind, room in zip(found.kinds, found.room.tolist(), strict=True)}
+    return bool(need > (1 + 1e-9) * sum(max(0.0, room) * problem.cluster[name].gpus for name, room in rooms.items()))
 
 
 def _cuts(table: _Table, whole: bool, below: float, fine: int | None) -> Iterator[tuple[float, ParallelPlan]]:
@@ -100,7 +112,7 @@ class _Table:
         ends: [k, o, l + 1] number of ends that the memory of the k-th stage from the end has room for.
     """
 
-    def __init__(self, problem: TrainingProblem, found: Options) -> None:
+    def __init__(self, problem: TrainingProblem, found: Options, left: float) -> None:
         self.found, self.layers = found, problem.costs.layers
         self.gpus = np.array([pool.gpus for pool in problem.cluster.pools])
         self.stages = int(min(problem.stages, self.layers, max(1, (self.gpus // found.used.clip(1)).max(axis=1).sum())))
@@ -108,7 +120,7 @@ class _Table:
         self.slots, self.held = found.slots(), found.held()
         real = np.isfinite(self.slots)
         self.ends = np.stack([(real & (self.held >= kept)).sum(axis=2) for kept in self.kept])
-        self.left: float = WORK
+        self.left = left
         self.count(np.maximum(1, np.gcd.reduce(found.used, axis=0)))
 
     def count(self, unit: Int64Array) -> None:
