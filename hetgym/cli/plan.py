@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from hetgym.problem import Problem
 
 LARGEST_SIZE = 2**31 - 1
-LARGEST_GLOBAL_BATCH = 2**20  # of a plan
 """Largest batch or symbolic dimension: no tensor library supports more elements along one axis."""
+
+LARGEST_GLOBAL_BATCH = 2**20
+"""Largest global batch of a training step, as of a :class:`~hetgym.parallel.ParallelPlan`."""
 
 PLAIN = "single-device,heft"
 """Schedulers beside which a plan is shown."""
