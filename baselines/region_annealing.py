@@ -147,6 +147,7 @@ class RegionAnnealing(Search):
         self.heat, self.cools = heat, cooling
         self.problem, self.runtime = problem, replace(as_runtime(runtime), noise=0.0, seed=0)
         self.limited = capacity.limited(problem, self.runtime)
+        self.exact = not self.limited and course.exact(problem, self.runtime)
         first = self.first = self._start(start)
         self.switches = course.switches_of(problem, self.runtime)
         self.course = course.new_course(problem, self.runtime, first.assignment, course.turns_of(problem, first))
@@ -219,11 +220,18 @@ class RegionAnnealing(Search):
         return mix
 
     def _verify(self) -> None:
-        """Simulate the best plan of the course if it is a new one."""
+        """Simulate the best plan of the course if it is a new one; where its times are exact, only note its makespan."""
         found = float(self.course.value[course.BEST])
         if found < self._seen:
             self._seen = found
-            self._compare(as_run(self.problem, course.best_plan(self.problem, self.course, NAME), self.runtime))
+            if self.exact:
+                self.makespan = min(self.makespan, found)
+            else:
+                self._compare(self._found())
+
+    def _found(self) -> Schedule:
+        """The best plan of the course, simulated."""
+        return as_run(self.problem, course.best_plan(self.problem, self.course, NAME), self.runtime)
 
     def _compare(self, plan: Schedule) -> None:
         """Save a plan with simulated times if it is the best one that fits; if it does not fit, leave less room."""
@@ -246,6 +254,8 @@ class RegionAnnealing(Search):
         self._verify()
         if self.best is None:
             raise capacity.nothing_fits(self.problem, self._lacking)
+        if self.makespan < self.best.makespan:
+            self._compare(self._found())
         return self.best
 
 

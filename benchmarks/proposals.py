@@ -1,6 +1,7 @@
 """What learning adds to region annealing: proposals of a trained network against others.
 
     python benchmarks/proposals.py time --runtime links              # at equal time
+    python benchmarks/proposals.py time --peer old/bin/python        # and beside an earlier hetgym
     python benchmarks/proposals.py tries --runtime links             # tries and time that others need for the same plan
     python benchmarks/proposals.py lists --runtime links             # place-v2 without a budget over all lists
     python benchmarks/proposals.py networks --runtime links          # networks of hetbench-v2: gap to the best known
@@ -10,7 +11,8 @@
 
 The policies' training never saw the seeds of these random problems. *one way* is region annealing without exchanges of
 regions, *gain* with them; both begin half of their regions where these would save most. *old* is region annealing as it
-was before policies: one way, and as hot with many operators as with few. *random* takes all regions as likely. *one
+was before policies: one way, and as hot with many operators as with few. *earlier* is that of an earlier hetgym, which
+has the ``--peer`` Python; its plans are simulated by this one. *random* takes all regions as likely. *one
 unit* is a network of one hidden unit, a linear rule of the same inputs, from ``--linear``; *trained* has place-v2's
 network, and *place-v2* is its whole search, with splices where it is long. *random* and *untrained* get the same share
 of regions, 0.3 turns among the tries, as the trained network. Times are processor times of one thread. Ratios are over
@@ -20,6 +22,9 @@ of regions, 0.3 turns among the tries, as the trained network. Times are process
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
+import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -49,6 +54,9 @@ LONG = 5
 
 BASES = ("gain", "one way", "old")
 """What the others are compared with: searches without a network."""
+
+EARLIER = "earlier"
+"""Region annealing of an earlier hetgym, one more of these with ``--peer``."""
 
 SHARES = (0.5, 0.7, 0.85, 0.95)
 """Shares of the time that place-v1 has before place-v2, for *classic*."""
@@ -100,6 +108,9 @@ def searched(
         spliced = SplicedAnnealing(problem, start, runtime=runtime, guide=lambda: new_proposals(problem, network))
         search.run(spliced, budget, seconds, began=began)
         return spliced.schedule().makespan / start.makespan, 0, search.clock() - began
+    if isinstance(peer := options.pop("peer", None), Peer):
+        assert seconds is not None
+        return peer.searched(problem, start, runtime, seconds)
     guide = None if network is None else new_proposals(problem, network)
     found = RegionAnnealing(problem, start, runtime=runtime, guide=guide, **options)
     search.run(found, budget, seconds, began=began)
@@ -124,7 +135,7 @@ def compare(
             continue
         starts = [get("peft-again")(problem, runtime) for problem in chosen]
         for options in ways.values():
-            searched(chosen[0], starts[0], runtime, options, 1_000, None)  # compiled
+            searched(chosen[0], starts[0], runtime, options, 1_000, min(budgets) if timed else None)  # compiled
         found: dict[float, Ratios] = {}
         for budget in budgets:
             ratios, tries, spent = ({name: [] for name in ways} for _ in range(3))
@@ -146,6 +157,31 @@ def compare(
     return rows
 
 
+class Peer:
+    """An earlier hetgym, in a process of its own.
+
+    Args:
+        python: that has it.
+        folder: for files of problems.
+    """
+
+    def __init__(self, python: Path, folder: Path) -> None:
+        self._file = folder / "problem.npz"
+        command = [str(python), str(Path(__file__).with_name("proposals_peer.py"))]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def searched(self, problem: Problem, start: Schedule, runtime: str, seconds: float) -> tuple[float, int, float]:
+        """As the function of this name, of region annealing there."""
+        problem.save(self._file)
+        assert start.order is not None and self._process.stdin is not None and self._process.stdout is not None
+        order = [row.tolist() for row in start.order]
+        task = {"problem": str(self._file), "runtime": runtime, "order": order, "seconds": seconds}
+        print(json.dumps(task | {"assignment": start.assignment.tolist()}), file=self._process.stdin, flush=True)
+        answer = json.loads(self._process.stdout.readline())
+        plan = Schedule(np.array(answer["assignment"], np.int32), order=answer["order"])
+        return hetgym.simulate(problem, plan, runtime).makespan / start.makespan, 0, answer["s"]
+
+
 Ratios = dict[str, list[float]]
 """Name of a way -> makespan over that of the start, for each problem."""
 
@@ -153,11 +189,12 @@ Ratios = dict[str, list[float]]
 def compared(found: list[Ratios]) -> dict[str, dict[str, Any]]:
     """For each way its mean ratio, and the mean of its ratios to each base, with its interval, over some budgets."""
     values = {name: np.array([ratios[name] for ratios in found]) for name in found[0]}
-    over = [(values[name] / values[base]).mean(0) for base in BASES for name in values]
+    bases = [base for base in (*BASES, EARLIER) if base in values]
+    over = [(values[name] / values[base]).mean(0) for base in bases for name in values]
     intervals = mean_intervals(over, np.random.default_rng(0))
     return {
         name: {"ratio": float(values[name].mean())}
-        | {f"over {base}": asdict(intervals[k + len(values) * m]) for m, base in enumerate(BASES)}
+        | {f"over {base}": asdict(intervals[k + len(values) * m]) for m, base in enumerate(bases)}
         for k, name in enumerate(values)
     }
 
@@ -368,6 +405,7 @@ def main() -> None:
     parser.add_argument("--linear", type=Path, help="policy of one hidden unit, trained alike")
     parser.add_argument("--also", type=Path, nargs="*", default=[], help="further policies of *headroom*")
     parser.add_argument("--long", type=int, default=LONG, help="times the launches of searches of *headroom*")
+    parser.add_argument("--peer", type=Path, help="Python of an earlier hetgym, for *time*")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     budgets = tuple(float(text) for text in options.budgets.split(",") if text)
@@ -381,6 +419,10 @@ def main() -> None:
         ways = methods(options.linear)
         if options.only:
             ways = {name: ways[name] for name in (*BASES, *options.only.split(","))}
+        bases = BASES
+        if options.peer is not None:
+            bases = (*BASES, EARLIER)
+            ways = {EARLIER: {"peer": Peer(options.peer, Path(tempfile.mkdtemp()))}} | ways
         if not timed:
             ways.pop("place-v2", None)
         found = compare(options.runtime, sets, ways, budgets, timed)
@@ -389,7 +431,7 @@ def main() -> None:
             "problems": lambda row: row["problems"],
             "budget": lambda row: row["budget"] if row["budget"] == "mean" else f"{row['budget']:g}",
             "over peft-again": lambda row: number(row["ratio"]),
-            **{f"over {base}": lambda row, base=base: between(row[f"over {base}"]) for base in BASES},
+            **{f"over {base}": lambda row, base=base: between(row[f"over {base}"]) for base in bases},
             "tries": lambda row: f"{row['tries']:.0f}" if row["tries"] else "-",  # the whole search does not count them
         }
         show(title, found, columns)

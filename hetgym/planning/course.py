@@ -27,27 +27,25 @@ import numpy.typing as npt
 from hetgym._jit import inlined, lean, step, variant
 from hetgym._records import record
 from hetgym._types import FloatArray, IntArray
-from hetgym.planning import ranks
+from hetgym.planning import clockwork, ranks
+from hetgym.planning.clockwork import Clockwork, new_clockwork
 from hetgym.planning.walk import TIE, shift_turns
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
-from hetgym.sim.fair import Flows
 from hetgym.sim.kernel import (
     AGGREGATED,
     CACHED,
     FAIR,
     FIFO,
-    State,
     Switches,
     book_transfer,
     copy_size,
     makespan_of,
     shares_copy,
 )
-from hetgym.sim.loop import begin_schedule, go_on
-from hetgym.sim.progress import Progress
-from hetgym.sim.run import new_workspace, setting
+from hetgym.sim.progress import QUEUED
+from hetgym.sim.run import setting
 from hetgym.transfer import transfer_time
 
 GRID = 16
@@ -112,24 +110,6 @@ def _new_front(p: ProblemArrays, *rows: int) -> Front:
         channel_free=np.zeros((*rows, 2, d)),
         behind=np.zeros((*rows, d)),
     )
-
-
-@record
-class Clockwork(NamedTuple):
-    """The event loop's arrays, for runtimes that a sweep along the plan cannot follow.
-
-    Attributes:
-        state, progress, flows: of the run.
-        order: [n] scratch: the device orders, one after the other; and [d + 1] ``pointer``, their starts.
-        priority: [n] scratch: minus the turns.
-    """
-
-    state: State
-    progress: Progress
-    flows: Flows
-    order: IntArray
-    pointer: IntArray
-    priority: FloatArray
 
 
 @record
@@ -239,7 +219,7 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
         inside=np.zeros(n, np.bool_),
         best_assignment=np.zeros(n, np.int32),
         best_order=np.zeros(n, np.int32),
-        clockwork=_clockwork(problem, runtime) if needs_events(problem, runtime) else NOTHING,
+        clockwork=new_clockwork(problem, runtime) if needs_events(problem, runtime) else NOTHING,
         value=np.zeros(2),
         counts=np.zeros(6, np.int64),
     )
@@ -268,10 +248,9 @@ def needs_events(problem: Problem, runtime: Runtime) -> bool:
     return switches.streams > 1 or switches.work_conserving
 
 
-def _clockwork(problem: Problem, runtime: Runtime) -> Clockwork:
-    n, d = problem.cost.shape
-    w = new_workspace(problem.arrays, setting(problem, runtime))
-    return Clockwork(w.state, w.progress, w.flows, np.zeros(n, np.int32), np.zeros(d + 1, np.int32), np.zeros(n))
+def exact(problem: Problem, runtime: Runtime) -> bool:
+    """True if the times of a course are those of a simulation, bit for bit."""
+    return needs_events(problem, runtime) or not setting(problem, runtime).clock
 
 
 def switches_of(problem: Problem, runtime: Runtime) -> Switches:
@@ -488,49 +467,37 @@ def _by_events(*kinds: Any) -> bool:
     )
 
 
-@step
-def _write_orders(c: Course, order: IntArray, pointer: IntArray) -> None:
-    """Write the plan's device orders, one after the other, and where each begins."""
-    for device in range(len(pointer)):
-        pointer[device] = 0
-    for i in range(len(order)):
-        pointer[c.assignment[i] + 1] += 1
-    for device in range(1, len(pointer)):
-        pointer[device] += pointer[device - 1]
-    for k in range(len(order)):
-        i = c.order[k]
-        order[pointer[c.assignment[i]]] = i
-        pointer[c.assignment[i]] += 1
-    for device in range(len(pointer) - 1, 0, -1):
-        pointer[device] = pointer[device - 1]
-    pointer[0] = 0
-
-
 @variant(price, _by_events)
 def _price_by_events(p: ProblemArrays, c: Course, first: int, last: int, limit: float, switches: Switches) -> float:
     e, g, most = c.clockwork, c.clockwork.progress, limit * SLACK
-    if not switches.work_conserving:
-        _write_orders(c, e.order, e.pointer)
-    elif not switches.by_arrival:
-        for i in range(len(c.turn)):
-            e.priority[i] = -c.turn[i]
-    begin_schedule(p, e.state, g, e.flows, c.assignment, e.order, e.pointer, e.priority, switches)
-    g.limit[0] = most
     for device in range(len(g.load)):
         g.load[device] = 0.0
-    for k in range(len(c.order)):
-        i = c.order[k]
-        a = c.assignment[i]
-        g.rest[i] = c.bound[i, a] if k <= last else c.tail[i]
-        g.load[a] += p.cost[i, a] if switches.streams == 1 else p.cost[i, a] * p.occupancy[i, a]
+    for i in range(len(c.order)):
+        g.load[c.assignment[i]] += _work(p, i, c.assignment[i], switches)
     for device in range(len(g.load)):
         if g.load[device] > most:
             return np.inf
-    go_on(p, e.state, g, e.flows, switches, False)
-    c.counts[PLACED] += g.tally[1]
+    clockwork.lay_out(e, c.assignment, c.order, c.turn, switches)
+    clockwork.wind(p, e, c.now.finish, switches)
+    before = g.tally[1]
+    for i in range(len(c.order)):
+        a = c.assignment[i]
+        g.rest[i] = c.bound[i, a] if c.turn[i] <= last else c.tail[i]
+        if g.status[i] != QUEUED:
+            g.load[a] -= _work(p, i, a, switches)
+    g.limit[0] = most
+    clockwork.run(p, e, switches)
+    c.counts[PLACED] += g.tally[1] - before
     makespan = makespan_of(e.state, g.tally[1])
     c.trial.makespan[0] = makespan
     return makespan if makespan <= limit else np.inf
+
+
+@inlined
+def _work(p: ProblemArrays, operator: int, device: int, switches: Switches) -> float:
+    """What an operator takes of its device in the event loop, however it is shared [s]."""
+    cost = p.cost[operator, device]
+    return float(cost if switches.streams == 1 else cost * p.occupancy[operator, device])
 
 
 @inlined
@@ -630,6 +597,7 @@ def _adopt(p: ProblemArrays, c: Course, first: int) -> None:
 @variant(_adopt, _by_events)
 def _adopt_by_events(p: ProblemArrays, c: Course, first: int) -> None:
     s = c.clockwork.state
+    clockwork.adopt(c.clockwork, c.trial.makespan[0])
     for i in range(len(c.order)):
         c.now.begin[i] = s.start[i]
         c.now.finish[i] = s.finish[i]

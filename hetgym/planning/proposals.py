@@ -271,18 +271,18 @@ def judge(
     total = 0.0
     if device != c.assignment[i] and p.cost[i, device] < np.inf:
         look(p, c, g, i, device, heat, switches)
-        h = g.hidden
+        x, h, enter, bias, leave, odds = g.inputs, g.hidden, g.enter, g.bias, g.leave, g.odds
         for k in range(len(h)):
-            h[k] = g.bias[k]
+            h[k] = bias[k]
         for f in range(SIZE):
             for k in range(len(h)):
-                h[k] += g.inputs[f] * g.enter[f, k]
-        for doublings in range(len(g.odds)):
+                h[k] += x[f] * enter[f, k]
+        for doublings in range(len(odds)):
             log_odds = 0.0
             for k in range(len(h)):
-                log_odds += max(0.0, h[k] + _size(doublings) * g.enter[SIZE, k]) * g.leave[k]
-            g.odds[doublings] = np.exp(sharpness * min(LARGEST, max(-LARGEST, log_odds)))
-            total += g.odds[doublings]
+                log_odds += max(0.0, h[k] + _size(doublings) * enter[SIZE, k]) * leave[k]
+            odds[doublings] = np.exp(sharpness * min(LARGEST, max(-LARGEST, log_odds)))
+            total += odds[doublings]
     sum_tree.weigh(g.tree, leaf, total)
     return total
 

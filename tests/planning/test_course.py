@@ -10,7 +10,6 @@ from steps import callable_step
 from hetgym import Problem, Runtime, simulate
 from hetgym.planning import course, regions
 from hetgym.schedule import Schedule
-from hetgym.sim.run import setting
 
 price, keep, put, shift = (callable_step(step) for step in (course.price, course.keep, course.put, course.shift))
 take_back, sort, span = callable_step(course.take_back), callable_step(course.sort), callable_step(regions.span)
@@ -38,10 +37,10 @@ def afresh(problem: Problem, runtime: Runtime, line: course.Course) -> float:
     return float(course.new_course(problem, runtime, line.assignment, line.order).value[course.CURRENT])
 
 
-@given(strategies.problems(), strategies.runtimes(**FIXED), st.integers(0, 2**32 - 1))
-def test_a_course_is_the_simulation_where_no_clock_is_needed(problem: Problem, runtime: Runtime, seed: int) -> None:
+@given(strategies.machines(), strategies.runtimes(noise=0.0), st.integers(0, 2**32 - 1))
+def test_a_course_is_the_simulation_where_it_says_so(problem: Problem, runtime: Runtime, seed: int) -> None:
     line = random_course(problem, runtime, np.random.default_rng(seed))
-    if not setting(problem, runtime).clock:
+    if course.exact(problem, runtime):
         assert line.value[course.CURRENT] == simulated(problem, runtime, line)
 
 
@@ -75,6 +74,20 @@ def assert_prices(problem: Problem, runtime: Runtime, rng: np.random.Generator, 
         assert line.value[course.CURRENT] == afresh(problem, runtime, line)
         assert line.value[course.BEST] <= line.value[course.CURRENT] * (1 + 1e-12)
         assert not line.inside.any() and not line.change.any()
+
+
+@pytest.mark.parametrize("streams", [2, 3])
+@pytest.mark.parametrize("dispatch", [0.0, 0.25])
+def test_an_operator_without_inputs_matters_as_soon_as_its_queue_ends(streams: int, dispatch: float) -> None:
+    problem = Problem.from_arrays(np.tile([1.0, 5.0], (8, 1)), [], occupancy=0.5)
+    runtime, assignment = Runtime(streams=streams, dispatch=dispatch), np.array([1] + [0] * 7, np.int32)
+    line = course.new_course(problem, runtime, assignment, np.arange(8, dtype=np.int32))
+    switches, p = course.switches_of(problem, runtime), problem.arrays
+    for operator in (*range(7, 0, -1), *range(1, 8)):
+        put(p, line, 0, operator, 1, switches)
+        first, last = span(p, line, 1)
+        assert price(p, line, first, last, np.inf, switches) == afresh(problem, runtime, line)
+        take_back(line, 1)
 
 
 @given(strategies.machines(), strategies.runtimes(noise=0.0), st.integers(0, 2**32 - 1))

@@ -64,10 +64,16 @@ def test_refuses_the_checkpoint_of_another_network():
 
 
 def test_learns_which_moves_pay():
-    logs = advanced(training(60, warm_up=20), 60)
+    found = training(60, seed=1, warm_up=20)
+    logs = advanced(found, 60)
     assert np.mean([log["loss"] for log in logs[10:20]]) < 0.5 * logs[0]["loss"]
-    before, after = (np.mean([log["shorter"] for log in some]) for some in (logs[:20], logs[-20:]))
-    assert after > 1.3 * before
+    searches = {}
+    for update in (0, 60):  # without the network, and with it, on the same problems
+        found.update = update
+        rows, saved = zip(*(found.search(np.random.default_rng(k)) for k in range(60)), strict=True)
+        searches[update] = np.concatenate([outcome for _, outcome in rows]).mean(), np.mean(saved)
+    (odds, saved), (odds_learned, saved_learned) = searches[0], searches[60]
+    assert odds_learned > 1.1 * odds and saved_learned > 1.05 * saved
 
 
 @pytest.mark.parametrize(
