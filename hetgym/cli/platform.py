@@ -22,7 +22,7 @@ def platform(
     boards: Annotated[
         Path | None, typer.Option(help="YAML file of data sheets, for devices that hetgym has none of.")
     ] = None,
-    gpu: Annotated[str, typer.Option(help="Product of all GPUs, where the file does not name them.")] = "",
+    gpu: Annotated[str, typer.Option(help="Product of all GPUs, if the file names none or others.")] = "",
     gpus_only: Annotated[bool, typer.Option("--gpus-only", help="Leave out the CPUs.")] = False,
     as_json: JsonOption = False,
 ) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from hetgym.errors import PlatformError, shown
 from hetgym.topology.machine import MOST_DEVICES, Cpu, Gpu, Machine
@@ -13,27 +14,29 @@ MOST_NVLINKS = 36
 
 _NVIDIA = "10de"
 _CLASSES = ("03", "12")  # of the PCI bus: display controllers, processing accelerators
-_BRIDGE = "0x0680"  # of the PCI bus, as which NVLink switches show
+_BRIDGE, _CPU_BRIDGE = "0x0680", "0x068001"  # of the PCI bus: NVLink switches, and IBM's processors
+_NAME_THEM = "name them all by 'hetgym platform --gpu', as in --gpu 'A100 SXM4 80GB'"
 
 
 def nvidia_smi(text: str, where: str, gpu: str = "") -> Machine:
     """The matrix of ``nvidia-smi topo -m``, with the names of ``nvidia-smi -L`` if they are in the text.
 
-    An entry ``NV4`` is four NVLinks; ``PIX``, ``PXB``, ``PHB``, ``NODE`` and ``SYS`` are ways over PCIe, of which the
-    NUMA affinity says the socket. The heading names GPUs, network cards of any name, then CPU and NUMA affinity.
+    An entry ``NV4`` is four NVLinks; ``PIX``, ``PXB``, ``PHB``, ``NODE`` and ``SYS`` are ways over PCIe. The heading
+    names GPUs, network cards of any name, then CPU and NUMA affinity, which say the socket.
 
     Args:
         text: the output.
         where: the file, for messages.
-        gpu: name of all GPUs, if the text has none.
+        gpu: name of all GPUs; those of the text by default.
 
     Raises:
-        PlatformError: no matrix, rows that do not fit it, entries of a pair that contradict each other, more than
-            :data:`MOST_NVLINKS`, or no names of GPUs.
+        PlatformError: no matrix or several, rows that do not fit it, entries of a pair that contradict each other, more
+            than :data:`MOST_NVLINKS`, sockets that are crossed but not named, or no names of GPUs.
     """
-    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in text.splitlines()]
-    names = {int(m[1]): m[2].strip() for line in lines if (m := re.match(r"\s*GPU (\d{1,4}): (.+?)\s*\(UUID", line))}
-    head = next((k for k, line in enumerate(lines) if re.match(r"\s*GPU0\b", line) and " X " not in line), None)
+    lines = [re.sub(r"\x1b?\[[0-9;]*m", "", line) for line in text.splitlines()]  # pasted text lacks the escape
+    first = [k for k, line in enumerate(lines) if re.match(r"\s*GPU0(\s|$)", line)]
+    begin = next((k for k in first if "X" in lines[k].split()), len(lines))
+    head = max((k for k in first if k < begin), default=None)  # the heading is the last before the first row
     if head is None:
         raise PlatformError(f"{where}: no matrix of 'nvidia-smi topo -m', which begins with GPU0")
     columns, affinities = _columns(lines[head])
@@ -43,70 +46,102 @@ def nvidia_smi(text: str, where: str, gpu: str = "") -> Machine:
     if columns[:count] != [f"GPU{k}" for k in range(count)]:
         raise PlatformError(f"{where}: its heading does not name the GPUs from GPU0 to GPU{count - 1} first")
     entries: dict[tuple[int, int], str] = {}
-    sockets: dict[int, int] = {}
+    tails: dict[int, list[str]] = {}
     for line in lines[head + 1 :]:
         match = re.match(r"\s*GPU(\d{1,4})\s+(.*)", line)
         if not match:
             continue
-        row, cells = int(match[1]), match[2].split(None, len(columns))
-        if row >= count or row in sockets or len(cells) < len(columns):
+        row, cells = int(match[1]), match[2].split()
+        if row in tails:
+            raise PlatformError(f"{where}: it has two rows of GPU{row}; keep one matrix, that of 'topo -m'")
+        cells, tails[row] = cells[: len(columns)], cells[len(columns) :]
+        if row >= count or len(cells) < len(columns) or ("NUMA Affinity" in affinities and not tails[row]):
             raise PlatformError(f"{where}: row {shown('GPU' + match[1])} does not fit a matrix of {count} GPUs")
-        for column, cell in zip(columns, cells, strict=False):
-            links = re.fullmatch(r"NV(\d{1,3})", cell)
-            if not (links or re.fullmatch(r"X|PIX|PXB|PHB|NODE|SYS|SOC", cell)):
-                raise PlatformError(f"{where}: GPU{row} and {column} are linked by {shown(cell)}, which is no link")
-            if links and not 1 <= int(links[1]) <= MOST_NVLINKS:
-                raise PlatformError(
-                    f"{where}: GPU{row} and {column} are linked by {shown(cell)}, and a GPU has up to {MOST_NVLINKS}"
-                )
-        for other, cell in enumerate(cells[:count]):
-            if (cell == "X") != (other == row):
-                raise PlatformError(f"{where}: GPU{row} and GPU{other} are linked by {shown(cell)}")
-            entries[row, other] = cell
-        sockets[row] = _socket(match[2], len(columns), affinities)
-    if sorted(sockets) != list(range(count)):
-        raise PlatformError(f"{where}: the matrix names {count} GPUs and has {len(sockets)} rows of them")
+        for column, cell in zip(columns, cells, strict=True):
+            _check(cell, f"{where}: GPU{row} and {column}", column == f"GPU{row}")
+        entries |= {(row, other): cell for other, cell in enumerate(cells[:count])}
+    if len(tails) != count:
+        raise PlatformError(f"{where}: the matrix names {count} GPUs and has {len(tails)} rows of them")
     for (one, other), cell in entries.items():
         if one < other and entries[other, one] != cell:
             raise PlatformError(
                 f"{where}: GPU{one} is linked to GPU{other} by {cell}, and GPU{other} to GPU{one} by "
                 f"{entries[other, one]}"
             )
-    if not gpu and not set(range(count)) <= names.keys():
+    if not affinities and {"SYS", "SOC"} & set(entries.values()):
         raise PlatformError(
-            f"{where}: it does not name its GPUs; put the output of 'nvidia-smi -L' before it, or name them all by "
-            "'hetgym platform --gpu', as in --gpu 'A100 SXM4 80GB'"
+            f"{where}: GPUs are on several sockets, and no column 'CPU Affinity' says on which; keep the whole heading"
         )
-    gpus = tuple(Gpu(gpu or names[k], socket=sockets[k]) for k in range(count))
+    names = dict.fromkeys(range(count), gpu) if gpu else _names(lines)
+    if not set(range(count)) <= names.keys():
+        raise PlatformError(
+            f"{where}: it does not name its GPUs; put the output of 'nvidia-smi -L' before it, or {_NAME_THEM}"
+        )
+    sockets = _sockets([tails[k] for k in range(count)], affinities)
+    gpus = tuple(Gpu(names[k], socket=sockets[k]) for k in range(count))
     nvlinks = {pair: int(cell[2:]) for pair, cell in entries.items() if pair[0] < pair[1] and cell.startswith("NV")}
     return Machine(where, gpus, nvlinks=nvlinks)
 
 
+def _check(cell: str, pair: str, same: bool) -> None:
+    """Refuse an entry that no matrix has there; ``same`` is whether row and column are the same device."""
+    links = re.fullmatch(r"NV(\d{1,3})", cell)
+    if not (links or re.fullmatch(r"X|PIX|PXB|PHB|NODE|SYS|SOC", cell)):
+        raise PlatformError(f"{pair} are linked by {shown(cell)}, which 'nvidia-smi topo -m' never says")
+    if links and not 1 <= int(links[1]) <= MOST_NVLINKS:
+        raise PlatformError(f"{pair} are linked by {shown(cell)}, and a GPU has up to {MOST_NVLINKS}")
+    if (cell == "X") != same:
+        raise PlatformError(f"{pair} are linked by {shown(cell)}")
+
+
+def _names(lines: list[str]) -> dict[int, str]:
+    """Names of GPUs by number, from ``GPU 0: NAME (UUID: …)`` or ``GPU 0,1: NAME``, as reports of environments say."""
+    names: dict[int, str] = {}
+    for line in lines:
+        if match := re.match(r"\s*GPU (\d{1,4}(?:,\d{1,4})*): (.+)", line):
+            for number in match[1].split(","):
+                names.setdefault(int(number), match[2].partition("(UUID")[0].strip())
+    return names
+
+
 def _columns(heading: str) -> tuple[list[str], list[str]]:
     """The columns of links, which are GPUs and network cards, and those that follow them: affinities."""
-    found = re.split(r"\s+(?=(?:CPU|NUMA) Affinity|GPU NUMA ID)", heading.strip())
+    heading = re.sub(r"(CPU|NUMA)\s+Affinity", r"\1 Affinity", heading.strip())
+    found = re.split(r"\s+(?=(?:CPU|NUMA) Affinity|GPU NUMA ID)", heading)
     return found[0].split(), found[1:]
 
 
-def _socket(row: str, links: int, affinities: list[str]) -> int:
-    """The NUMA node of a GPU, the first of several; 0 if the row does not say, or the heading has no such column."""
-    cells = row.split()[links:]
-    if "NUMA Affinity" not in affinities:
-        return 0
-    if len(cells) < len(affinities) and re.match(rf"\s*(?:\S+\s+){{{links - 1}}}\S+ *\t\t", row):
-        cells.insert(0, "")  # without a CPU affinity; elsewhere two tabs are one step
-    at = affinities.index("NUMA Affinity")
-    found = re.match(r"(\d{1,3})(?!\d)", cells[at]) if at < len(cells) else None
-    return int(found[1]) if found else 0
+def _sockets(rows: list[list[str]], affinities: list[str]) -> list[int]:
+    """The sockets of GPUs: their NUMA nodes, the first of several; if none is stated, one for each CPU affinity.
+
+    Args:
+        rows: what follows the links in each row. It may lack the CPU affinity, so columns count from the last.
+        affinities: the headings of these columns.
+    """
+    if "NUMA Affinity" in affinities:
+        back = len(affinities) - affinities.index("NUMA Affinity")
+        numa = [re.match(r"(\d{1,3})(?!\d)", row[-back]) if back <= len(row) else None for row in rows]
+        if any(numa):
+            return [int(found[1]) if found else 0 for found in numa]
+    cpus = [row[0] if row else "" for row in rows]
+    return [list(dict.fromkeys(cpus)).index(cpu) for cpu in cpus]
 
 
-def nccl(root: Element, where: str) -> Machine:
+def nccl(root: Element, where: str, gpu: str = "") -> Machine:
     """The topology that NCCL writes to ``NCCL_TOPO_DUMP_FILE``.
 
-    GPUs are known by their numbers on the PCI bus. NVLinks to a bus number of no GPU are links to a switch.
+    GPUs are known by their numbers on the PCI bus. NVLinks to a switch need no target that the file has; those to GPUs
+    that a run left out are left out.
+
+    Args:
+        root: the element ``system``.
+        where: the file, for messages.
+        gpu: name of all GPUs; their PCI numbers say it by default.
 
     Raises:
-        PlatformError: a GPU without a PCI device around it, or a count that is no number or above :data:`MOST_NVLINKS`.
+        PlatformError: no GPU, one that stands twice, outside a PCI device or without PCI numbers; links of RCCL or to
+            processors, a link of a GPU to itself, counts of a pair that contradict each other, or a count that is no
+            number or above :data:`MOST_NVLINKS`.
     """
     gpus: list[Gpu] = []
     buses: dict[str, int] = {}
@@ -120,24 +155,59 @@ def nccl(root: Element, where: str) -> Machine:
         if cpu is None or pci is None:
             raise PlatformError(f"{where}: a gpu stands outside cpu and pci")
         socket = sockets.setdefault(id(cpu), len(sockets))
-        number = len(gpus)
-        buses[pci.get("busid").lower()] = number
-        ids = f"{pci.get('vendor').lower().removeprefix('0x')}:{pci.get('device').lower().removeprefix('0x')}"
-        gpus.append(Gpu(pci=ids, socket=socket, pcie=_pcie(pci)))
+        bus, number = pci.get("busid").lower(), len(gpus)
+        if bus in buses:
+            raise PlatformError(
+                f"{where}: the GPU {shown(bus)} stands twice; let a run on one node write it, with a rank for each GPU"
+            )
+        if any(link.tag == "xgmi" for link in element.children):
+            raise PlatformError(
+                f"{where}: written by RCCL, whose links xgmi are not read; write a platform file instead"
+            )
+        vendor, device = (pci.get(key).lower().removeprefix("0x") for key in ("vendor", "device"))
+        if not gpu and not (vendor and device):
+            raise PlatformError(f"{where}: the GPU {shown(bus)} has no PCI numbers; {_NAME_THEM}")
+        buses[bus] = number
+        gpus.append(_nccl_gpu(element, pci, Gpu(gpu, "" if gpu else f"{vendor}:{device}", socket), where))
         targets += [(number, link) for link in element.children if link.tag == "nvlink"]
+    if not gpus:
+        raise PlatformError(
+            f"{where}: it names no GPUs, as files for NCCL_TOPO_FILE do; take what a run writes to NCCL_TOPO_DUMP_FILE"
+        )
     nvlinks: dict[tuple[int, int], int] = {}
     switched: dict[int, int] = {}
     for number, link in targets:
-        if not re.fullmatch(r"\d{1,3}", link.get("count")):
-            raise PlatformError(f"{where}: an nvlink of count {shown(link.get('count'))}, which is no whole number")
-        if int(link.get("count")) > MOST_NVLINKS:
-            raise PlatformError(f"{where}: an nvlink of count {link.get('count')}, and a GPU has up to {MOST_NVLINKS}")
-        count, other = int(link.get("count")), buses.get(link.get("target").lower())
-        if other is None and (link.get("tclass").startswith(_BRIDGE) or link.get("target").startswith("fffffff")):
+        count, target, kind = _count(link, where), link.get("target").lower(), link.get("tclass")
+        other = buses.get(target)
+        if other == number:
+            raise PlatformError(f"{where}: an nvlink of {shown(target)} leads to itself; let NCCL write the file anew")
+        if other is not None:
+            pair = min(number, other), max(number, other)
+            if nvlinks.setdefault(pair, count) != count:
+                raise PlatformError(f"{where}: GPUs {pair[0]} and {pair[1]} state {nvlinks[pair]} and {count} NVLinks")
+        elif kind.startswith(_CPU_BRIDGE):
+            raise PlatformError(f"{where}: NVLinks to processors are not read; write a platform file instead")
+        elif kind.startswith(_BRIDGE) or target.startswith("fffffff"):
             switched[number] = switched.get(number, 0) + count
-        elif other is not None and other != number:
-            nvlinks[min(number, other), max(number, other)] = count
     return Machine(where, tuple(gpus), nvlinks=nvlinks, switched={k: n for k, n in switched.items() if n})
+
+
+def _nccl_gpu(element: Element, pci: Element, gpu: Gpu, where: str) -> Gpu:
+    """The GPU with its way to the socket: C2C if it has such links, whose ``bw`` is in MB/s, else PCIe."""
+    for link in element.children:
+        if link.tag == "c2c" and (rate := _count(link, where) * _whole(link, "bw", where)):
+            return replace(gpu, pcie=rate * 1e6, way="C2C")
+    return replace(gpu, pcie=_pcie(pci))
+
+
+def _count(link: Element, where: str) -> int:
+    """Number of NVLinks or C2C links."""
+    count = link.get("count")
+    if not re.fullmatch(r"\d{1,3}", count):
+        raise PlatformError(f"{where}: an {link.tag} of count {shown(count)}, which is no whole number")
+    if int(count) > MOST_NVLINKS:
+        raise PlatformError(f"{where}: an {link.tag} of count {count}, and a GPU has up to {MOST_NVLINKS}")
+    return int(count)
 
 
 def _pcie(pci: Element) -> float | None:
@@ -153,13 +223,14 @@ def _pcie(pci: Element) -> float | None:
     return rate * int(width[0]) / 8 * (0.8 if rate < 8e9 else 128 / 130)
 
 
-def hwloc(root: Element, where: str, cpus: bool = True) -> Machine:
+def hwloc(root: Element, where: str, cpus: bool = True, gpu: str = "") -> Machine:
     """The machine of ``lstopo --of xml``: packages, their memory, and PCI devices that compute.
 
     Args:
         root: the element ``topology``.
         where: the file, for messages.
         cpus: False to leave out the CPUs.
+        gpu: name of all GPUs; those of the file by default.
 
     Raises:
         PlatformError: an old version of the format, or a figure that is no number.
@@ -190,7 +261,7 @@ def hwloc(root: Element, where: str, cpus: bool = True) -> Machine:
             if found and found[1].startswith(_CLASSES) and (name or found[2].startswith(_NVIDIA)):
                 group = next((_mask(one.get("nodeset")) for one in reversed(above) if one.get("nodeset")), 0)
                 socket = next((k for k, own in enumerate(sets) if own & group), 0) if inside is None else inside
-                gpus.append(Gpu(name, found[2], socket, _speed(element)))
+                gpus.append(Gpu(gpu or name, "" if gpu else found[2], socket, _speed(element)))
     named = tuple(
         Cpu(k, _info(package, "CPUModel") or "without a name", memory[k], cores[k])
         for k, package in enumerate(packages)

@@ -33,7 +33,7 @@ def import_platform(
     Args:
         path: the file.
         boards: data sheets of devices that the package has none of, see :func:`load_boards`.
-        gpu: name of all GPUs, for a matrix of ``nvidia-smi`` without names.
+        gpu: name of all GPUs, for a description without names or to replace them.
         cpus: False to leave out the CPUs of ``lstopo``.
         name: name of the platform; that of the file by default.
 
@@ -73,10 +73,12 @@ def _machine(data: bytes, where: str, gpu: str, cpus: bool) -> Machine:
     if begin.startswith(b"<"):
         root = parse_xml(data, where)
         if root.tag == "topology":
-            return hwloc(root, where, cpus)
+            return hwloc(root, where, cpus, gpu)
         if root.tag == "system":
-            return nccl(root, where)
-        raise PlatformError(f"{where}: XML of {root.tag!r}; lstopo writes 'topology', and NCCL 'system'")
+            return nccl(root, where, gpu)
+        raise PlatformError(
+            f"{where}: XML of {root.tag!r}; lstopo writes 'topology', and NCCL 'system' to NCCL_TOPO_DUMP_FILE"
+        )
     if where.endswith((".xml", ".xml.gz")):
         raise PlatformError(f"{where}: not XML, which begins with '<'")
     return nvidia_smi(decoded(data, where, PlatformError), where, gpu)

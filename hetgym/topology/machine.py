@@ -31,12 +31,14 @@ class Gpu:
         pci: vendor and device on the PCI bus; may be empty.
         socket: the socket, or NUMA node, that it is linked to.
         pcie: bandwidth to the socket [byte/s]; None for that of the board.
+        way: the kind of link to the socket.
     """
 
     name: str = ""
     pci: str = ""
     socket: int = 0
     pcie: float | None = None
+    way: str = "PCIe"
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Machine:
         cpus: the sockets whose product is named.
         nvlinks: pairs of GPUs -> number of NVLinks between them.
         switched: GPU -> number of its NVLinks to switches.
-        nvlinks_known: False if the description says nothing of NVLinks.
+        nvlinks_known: False if no links between GPUs are read from the description.
     """
 
     where: str
@@ -80,10 +82,11 @@ class Machine:
         """The platform: devices by their data sheets, sockets as switches, PCIe, NVLinks and switches of these.
 
         Raises:
-            PlatformError: no device, more than :data:`MOST_DEVICES`, or one without a data sheet.
+            PlatformError: no device, more than :data:`MOST_DEVICES`, one without a data sheet, or with more NVLinks
+                than that states.
         """
         if not self.gpus and not self.cpus:
-            raise PlatformError(f"{self.where}: it names no GPU and no CPU")
+            raise PlatformError(f"{self.where}: it names no GPU and no CPU; write a platform file instead")
         if len(self.gpus) + len(self.cpus) > MOST_DEVICES:
             raise PlatformError(f"{self.where}: it names more than {MOST_DEVICES} devices")
         known = [find_board(gpu.name, gpu.pci, boards, self.where) for gpu in self.gpus]
@@ -103,8 +106,8 @@ class Machine:
     def _description(self, devices: Sequence[Device], boards: Sequence[Board]) -> str:
         count = Counter(device.model or device.name for device in devices)
         text = ", ".join(f"{n} x {model}" for model, n in count.items())
-        lacks = not self.nvlinks_known and any(board.nvlinks for board in boards) and len(boards) > 1
-        return text + ("; NVLinks are not stated, so GPUs reach each other over PCIe" if lacks else "")
+        lacks = not self.nvlinks_known and len(boards) > 1
+        return text + ("; links between GPUs are not read, so they reach each other over PCIe" if lacks else "")
 
     def _cpu_devices(self, boards: Sequence[Board]) -> list[Device]:
         found = []
@@ -132,7 +135,7 @@ class Machine:
         for k, (gpu, board) in enumerate(zip(self.gpus, boards, strict=True)):
             rate, source = (gpu.pcie, self._file) if gpu.pcie else (board.pcie, f"data sheet of {board.name}")
             links += _both(
-                f"gpu{k}", f"host{gpu.socket}", PCIE_LATENCY, rate, PCIE_SHARE, "PCIe", f"{source}; {_ASSUMED}"
+                f"gpu{k}", f"host{gpu.socket}", PCIE_LATENCY, rate, PCIE_SHARE, gpu.way, f"{source}; {_ASSUMED}"
             )
         for one, other in zip(sockets, sockets[1:], strict=False):
             links += _both(
@@ -142,15 +145,26 @@ class Machine:
         return links
 
     def _nvlinks(self, boards: Sequence[Board]) -> list[Link]:
-        """Direct NVLinks, or links to the switch if GPUs see more links than a board has."""
+        """Direct NVLinks, or links to the switch if GPUs see more links than a board has.
+
+        Raises:
+            PlatformError: more links than a board has, to one other GPU or to switches.
+        """
         total: Counter[int] = Counter()
+        most = Counter(self.switched)
         for pair, count in self.nvlinks.items():
             for k in pair:
                 total[k] += count
+                most[k] = max(most[k], count)
         switched = dict(self.switched)
         for k, board in enumerate(boards):
-            if k not in switched and board.nvlinks and total[k] > board.nvlinks:  # each pair reports all links
-                switched[k] = max(count for pair, count in self.nvlinks.items() if k in pair)
+            if most[k] > board.nvlinks:
+                raise PlatformError(
+                    f"{self.where}: GPU {k} has {most[k]} NVLinks, and the data sheet of {board.name!r} "
+                    f"{board.nvlinks}; correct the name by 'hetgym platform --gpu', or nvlinks in the file of --boards"
+                )
+            if k not in switched and total[k] > board.nvlinks:  # each pair reports all links
+                switched[k] = most[k]
         links: list[Link] = []
         for (one, other), count in sorted(self.nvlinks.items()):
             if count and not (one in switched and other in switched):

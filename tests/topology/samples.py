@@ -46,6 +46,15 @@ GPU3\tSYS\tSYS\tNV12\t X \t72-95\t3
 """
 """Four A100 on PCIe, two pairs of which are bridged by NVLink."""
 
+OLD = """      GPU0 GPU1 GPU2 GPU3 mlx5_0 CPU Affinity
+GPU0\t X \tNV1\tNV2\tSOC\tPIX\t0-19,40-59
+GPU1\tNV1\t X \tSOC\tNV2\tPIX\t0-19,40-59
+GPU2\tNV2\tSOC\t X \tNV1\tSOC\t20-39,60-79
+GPU3\tSOC\tNV2\tNV1\t X \tSOC\t20-39,60-79
+mlx5_0\tPIX\tPIX\tSOC\tSOC\t X
+"""
+"""A ring of four V100 on two sockets, by an old driver that says no NUMA affinity."""
+
 
 def _nccl_gpu(number: int, links: str, speed: str = "", width: int = 0) -> str:
     return f"""  <cpu numaid="{number}" affinity="ffffff" arch="x86_64" vendor="AuthenticAMD">
@@ -82,6 +91,9 @@ NCCL_SWITCH = (
     + "</system>\n"
 )
 """Four GPUs with six NVLinks to each of two switches."""
+
+NCCL_C2C = NCCL_SWITCH.replace("      </gpu>", '        <c2c bw="44712" count="5"/>\n      </gpu>')
+"""The same GPUs, each with five links of 44.712 GB/s to its processor besides PCIe."""
 
 HWLOC = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE topology SYSTEM "hwloc2.dtd">

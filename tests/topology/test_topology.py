@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cli.commands import ask
-from topology.samples import DGX, H100, HWLOC, LSTOPO, NCCL, NCCL_SWITCH, PCIE
+from topology.samples import DGX, H100, HWLOC, LSTOPO, NCCL, NCCL_C2C, NCCL_SWITCH, OLD, PCIE
 
 import hetgym
 from hetgym import ConfigError, HetgymError, Platform, PlatformError
@@ -69,13 +69,43 @@ def test_sockets_of_rows_without_cpu_affinity(tmp_path: Path) -> None:
     found = read(tmp_path, bare, gpu="NVIDIA A100 80GB PCIe")
     assert {("gpu1", "host1"), ("gpu2", "host2"), ("gpu3", "host0")} <= links(found).keys()
     old = "\n".join(line.rpartition("\t")[0] for line in PCIE.splitlines())
-    assert ("gpu3", "host0") in links(read(tmp_path, old, "old.txt", gpu="NVIDIA A100 80GB PCIe"))
+    assert ("gpu3", "host3") in links(read(tmp_path, old, "old.txt", gpu="NVIDIA A100 80GB PCIe"))
+
+
+def test_old_drivers_say_sockets_by_cpu_affinity(tmp_path: Path) -> None:
+    for k, text in enumerate((OLD, OLD.replace("CPU Affinity", "CPU    Affinity\tNUMA Affinity"))):
+        found = read(tmp_path, text.replace("\n", "\tN/A\n") if k else text, f"{k}.txt", gpu="Tesla V100-SXM2-16GB")
+        assert {pair for pair in links(found) if "host" in pair[1] and "gpu" in pair[0]} == {
+            ("gpu0", "host0"), ("gpu1", "host0"), ("gpu2", "host1"), ("gpu3", "host1"),
+        }  # fmt: skip
+        assert links(found)["gpu0", "gpu1"] == 25e9 and links(found)["gpu0", "gpu2"] == 50e9
+
+
+def test_spaces_for_tabs_without_cpu_affinity(tmp_path: Path) -> None:
+    text = H100.replace("104-155", "").replace("52-103", "").replace("\t", "    ")
+    assert {(f"gpu{k}", f"host{k // 4}") for k in range(8)} <= links(read(tmp_path, text, gpu="H100 HBM3")).keys()
+
+
+@pytest.mark.parametrize("escape", ["\x1b", ""])
+def test_underlined_headings_and_names_of_reports(escape: str, tmp_path: Path) -> None:
+    head, _, rows = H100.partition("\n")
+    names = "GPU 0,1,2,3,4,5,6,7: NVIDIA H100 80GB HBM3\nGPU 0,1,2,3,4,5,6,7 Compute Capability: 9.0\n"
+    found = read(tmp_path, f"{names}\t{escape}[4m{head.strip()}{escape}[0m\n{rows}")
+    assert {device.model for device in found} == {"NVIDIA H100 SXM5 80 GB"} and "nvswitch" in found.switches
+    report = "GPU 0: Tesla T4\nGPU 0: none\nGPU0\n  clock: 1980 MHz\n"
+    one = report + "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-7\t0\t\tN/A\n"
+    assert read(tmp_path, one)["gpu0"].model == "NVIDIA T4"
 
 
 def test_switches_and_stated_rates(tmp_path: Path) -> None:
     found = read(tmp_path, NCCL_SWITCH, "topo.xml")
     assert links(found)["gpu2", "nvswitch"] == 12 * 25e9
     assert links(found)["gpu2", "host2"] == pytest.approx(31.5e9, rel=1e-3)  # 16 lanes of 16 GT/s
+    bare = NCCL_SWITCH.replace(' vendor="0x10de" device="0x20b5"', "").replace("0000:c", "fffffff:ff:ff.")
+    assert links(read(tmp_path, bare, "bare.xml", gpu="A100 80GB PCIE")) == links(found)
+    c2c = read(tmp_path, NCCL_C2C, "c2c.xml")
+    assert links(c2c)["gpu1", "host1"] == 5 * 44.712e9
+    assert {link.kind for link in c2c.links if "host1" in (link.start, link.end)} == {"C2C", "between sockets"}
     h100 = read(tmp_path, H100, gpu="NVIDIA H100 80GB HBM3")
     assert links(h100)["gpu0", "nvswitch"] == 450e9 and h100["gpu0"].processors == 132
 
@@ -86,7 +116,8 @@ def test_lstopo_names_processors_memory_and_cards(tmp_path: Path) -> None:
     assert found["cpu1"].memory_capacity == 270e9 and found["cpu1"].model == "AMD EPYC 7742"
     assert {found["gpu0"].model, found["gpu1"].model} == {"NVIDIA A100 SXM4 80 GB"}
     assert links(found)["gpu0", "host0"] == 31.507692e9 and links(found)["gpu1", "host1"] == 15.753846e9
-    assert "NVLinks are not stated" in found.description
+    assert "links between GPUs are not read" in found.description
+    assert read(tmp_path, HWLOC, "m.xml", gpu="V100 SXM2 32GB")["gpu1"].model == "NVIDIA Tesla V100 SXM2 32 GB"
     assert [device.name for device in read(tmp_path, HWLOC, "m.xml", cpus=False)] == ["gpu0", "gpu1"]
 
 
@@ -139,16 +170,38 @@ BAD = {
     "self.txt": (PCIE.replace("NV12", " X "), "GPU0 and GPU1 are linked by 'X'"),
     "heading.txt": (PCIE.replace("GPU2\tGPU3\tCPU", "GPU3\tGPU2\tCPU"), "does not name the GPUs from GPU0 to GPU3"),
     "names.txt": (PCIE, "does not name its GPUs; put the output of 'nvidia-smi -L' before it"),
-    "entry.txt": (DGX.replace("NV12", "NVX", 1), "GPU0 and GPU1 are linked by 'NVX', which is no link"),
+    "entry.txt": (
+        DGX.replace("NV12", "NVX", 1),
+        "GPU0 and GPU1 are linked by 'NVX', which 'nvidia-smi topo -m' never says",
+    ),
     "rows.txt": (DGX.replace("\nGPU7", "\nGPV7"), "the matrix names 8 GPUs and has 7 rows"),
-    "twice.txt": (DGX.replace("\nGPU7", "\nGPU6"), "row 'GPU6' does not fit a matrix of 8 GPUs"),
+    "twice.txt": (DGX.replace("\nGPU7", "\nGPU6"), "it has two rows of GPU6; keep one matrix, that of 'topo -m'"),
     "bomb.xml": (BOMB, "declares types of its own"),
     "deep.xml": ("<a>" * 300, "nested deeper than 200"),
     "open.xml": ("<system><cpu>", "not XML"),
     "encoding.xml": ('<?xml version="1.0" encoding="none"?><system/>', "not XML"),
-    "other.xml": ("<html/>", "XML of 'html'; lstopo writes 'topology', and NCCL 'system'"),
+    "other.xml": ("<html/>", "XML of 'html'; lstopo writes 'topology', and NCCL 'system' to NCCL_TOPO_DUMP_FILE"),
     "old.xml": (HWLOC.replace('version="2.0"', ""), "written by hwloc 1"),
-    "empty.xml": ("<system/>", "it names no GPU and no CPU"),
+    "short.txt": (PCIE.replace("\t0-23\t0", ""), "row 'GPU0' does not fit a matrix of 4 GPUs"),
+    "p2p.txt": ("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n", "linked by 'OK', which 'nvidia-smi topo -m' never says"),
+    "rates.txt": ("   GPU0   GPU1\nGPU0:    -   53.8\nGPU1:  53.8   -\n", "the matrix names 2 GPUs and has 0 rows"),
+    "rated.txt": ("GPU0:    -   53.8\nGPU1:  53.8   -\n", "no matrix of 'nvidia-smi topo -m'"),
+    "two-machines.txt": (DGX + DGX, "it has two rows of GPU0; keep one matrix, that of 'topo -m'"),
+    "sockets.txt": (PCIE.partition("\tCPU")[0] + PCIE[PCIE.index("\n") :], "no column 'CPU Affinity' says on which"),
+    "board.txt": (DGX.replace("A100-SXM4-80GB", "L40S"), "GPU 0 has 12 NVLinks, and the data sheet of 'L40S' 0;"),
+    "empty.xml": ("<topology version='2.0'/>", "it names no GPU and no CPU"),
+    "file.xml": (
+        "<system><cpu><pci class='0x030200'/></cpu></system>",
+        "take what a run writes to NCCL_TOPO_DUMP_FILE",
+    ),
+    "graph.xml": ("<graphs version='1'/>", "XML of 'graphs'"),
+    "rccl.xml": (NCCL.replace("nvlink", "xgmi"), "written by RCCL, whose links xgmi are not read"),
+    "numbers.xml": (NCCL.replace("vendor", "seller"), "the GPU '0001:00:00.0' has no PCI numbers; name them all by"),
+    "hosts.xml": (NCCL.replace("</system>", NCCL[NCCL.index("  <cpu") :]), "the GPU '0001:00:00.0' stands twice"),
+    "to-itself.xml": (NCCL.replace('target="0002', 'target="0001'), "an nvlink of '0001:00:00.0' leads to itself"),
+    "unequal.xml": (NCCL.replace('count="12"', 'count="6"', 1), "GPUs 0 and 1 state 6 and 12 NVLinks"),
+    "power.xml": (NCCL_SWITCH.replace("0x068000", "0x068001"), "NVLinks to processors are not read"),
+    "bw.xml": (NCCL_C2C.replace("44712", "fast"), "bw is 'fast', which is no whole number"),
     "memory.xml": (HWLOC.replace("270000000000", "much", 1), "local_memory is 'much', which is no whole number"),
     "card.xml": (NCCL.replace("0x20b5", "0xffff"), "no data sheet of the device with PCI numbers 10de:ffff"),
     "count.xml": (NCCL.replace('count="12"', 'count="-1"'), "an nvlink of count '-1'"),
