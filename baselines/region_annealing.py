@@ -220,7 +220,7 @@ class RegionAnnealing(Search):
         return mix
 
     def _verify(self) -> None:
-        """Simulate the best plan of the course if it is a new one; where its times are exact, only note its makespan."""
+        """Simulate the best plan of the course if it is new; where its times are exact, only note its makespan."""
         found = float(self.course.value[course.BEST])
         if found < self._seen:
             self._seen = found

@@ -67,6 +67,8 @@ class AutoCosts:
         Raises:
             ArtefactError: the device names a model that does not exist.
         """
+        if not device.half_costs:
+            return _model(device.costs).predict(operators, device)
         seconds = np.zeros(len(operators))
         for model, at in self._models(operators, device):
             seconds[at] = model.predict([operators[i] for i in at], device)
@@ -88,10 +90,10 @@ class AutoCosts:
 
     def _models(self, operators: Sequence[Operator], device: Device) -> list[tuple[CostModel, list[int]]]:
         """Models of the device, each with the numbers of the operators that it prices."""
-        narrow = [_by_half_costs(op, device) for op in operators]
+        narrow = _by_half_costs(operators, device)
         names = {False: device.costs, True: device.half_costs}
         return [
-            (load_costs(name) if name else Roofline(), [i for i, half in enumerate(narrow) if half == kind])
+            (_model(name), [i for i, half in enumerate(narrow) if half == kind])
             for kind, name in names.items()
             if kind in narrow or not (kind or operators)
         ]
@@ -102,11 +104,18 @@ class AutoCosts:
             return Roofline(), [], []
         rates = {dtype: rate for dtype, rate in device.peak_flops.items() if dtype not in NARROW}
         plain = replace(device, peak_flops=rates)
-        at = [i for i, op in enumerate(operators) if _by_half_costs(op, device) and op.spec.family == "matmul"]
+        narrow = _by_half_costs(operators, device)
+        at = [i for i, op in enumerate(operators) if narrow[i] and op.spec.family == "matmul"]
         return load_costs(device.costs), at, [widened(operators[i], plain)[0] for i in at]
 
 
-def _by_half_costs(operator: Operator, device: Device) -> bool:
-    """True if the device's ``half_costs`` prices an operator."""
-    units = any(dtype in device.peak_flops for dtype in NARROW)
-    return bool(device.half_costs) and units and operator.dtype in NARROW
+def _model(name: str) -> CostModel:
+    """The model of a name; without one the roofline."""
+    return load_costs(name) if name else Roofline()
+
+
+def _by_half_costs(operators: Sequence[Operator], device: Device) -> list[bool]:
+    """For each operator, true if the device's ``half_costs`` prices it."""
+    if not device.half_costs or device.peak_flops.keys().isdisjoint(NARROW):
+        return [False] * len(operators)
+    return [op.dtype in NARROW for op in operators]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -139,8 +140,8 @@ class Roofline:
         Returns:
             [n] seconds; inf for arithmetic in a dtype that the device cannot compute in.
         """
-        view = np.array([op.spec.family == "view" for op in operators], np.bool_)
-        return np.where(view, 0.0, device.launch_overhead + _working(operators, device))
+        working = zip(operators, _working(operators, device), strict=True)
+        return np.array([0.0 if op.spec.family == "view" else device.launch_overhead + took for op, took in working])
 
     def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
         """Tenth and ninetieth percentile: both the prediction itself, since data sheets state no scatter."""
@@ -148,23 +149,23 @@ class Roofline:
         return seconds, seconds.copy()
 
 
-def _working(operators: Sequence[Operator], device: Device) -> FloatArray:
+# Plain numbers: most calls price a few operators of a network that was split, for which arrays take longer to make.
+def _working(operators: Sequence[Operator], device: Device) -> list[float]:
     """[n] the slower of arithmetic and memory, without the launch, and conversions to a wider dtype [s]."""
-    pairs = [widened(op, device) for op in operators]
-    operators = [op for op, _ in pairs]
-    families = [op.spec.family for op in operators]
-    flops = np.array([op.flops for op in operators], np.float64)
-    moved = np.array([op.bytes_read + op.bytes_written for op in operators], np.float64)
-    rates: Mapping[tuple[str, str], float] = {
-        key: peak_flops(device, "float32" if key[0] == "generic" else key[1]) * efficiency(device, key[0])
-        for key in set(zip(families, (op.dtype for op in operators), strict=True))
-    }
-    rate = np.array([rates[family, op.dtype] for family, op in zip(families, operators, strict=True)], np.float64)
-    arithmetic = np.divide(flops, rate, out=np.where(flops > 0, np.inf, 0.0), where=rate > 0)
     share = MEMORY_EFFICIENCY[device.kind] if device.memory_efficiency is None else device.memory_efficiency
     bandwidth = device.memory_bandwidth * share
-    converted = np.array([more for _, more in pairs], np.float64)
-    return np.maximum(arithmetic, moved / bandwidth) + converted / bandwidth
+    rates: dict[tuple[str, str], float] = {}
+    found = []
+    for given in operators:
+        op, converted = widened(given, device)
+        family, dtype, flops = op.spec.family, op.dtype, op.flops
+        if (family, dtype) not in rates:
+            peak = peak_flops(device, "float32" if family == "generic" else dtype)
+            rates[family, dtype] = peak * efficiency(device, family)
+        rate = rates[family, dtype]
+        arithmetic = flops / rate if rate > 0 else math.inf if flops > 0 else 0.0
+        found.append(max(arithmetic, (op.bytes_read + op.bytes_written) / bandwidth) + converted / bandwidth)
+    return found
 
 
 LEAST_OCCUPANCY = 1e-6

@@ -92,6 +92,7 @@ class Operator:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     attributes: Mapping[str, Attribute] = field(default_factory=dict, hash=False)
+    _known: tuple[float, float, float] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
@@ -112,17 +113,26 @@ class Operator:
     @property
     def flops(self) -> float:
         """Floating-point operations of one execution [FLOP]; a multiply-add counts as two."""
-        return float(self.spec.flops(self))
+        return self._work()[0]
 
     @property
     def bytes_read(self) -> float:
         """Bytes read from memory, each operand once [byte]."""
-        return float(self.spec.reads(self))
+        return self._work()[1]
 
     @property
     def bytes_written(self) -> float:
         """Bytes written to memory [byte]; views write nothing."""
-        return 0.0 if self.spec.reads is _nothing else self.output_bytes
+        return self._work()[2]
+
+    def _work(self) -> tuple[float, float, float]:
+        """FLOPs, bytes read and bytes written, computed once: every device's price asks for them."""
+        if self._known is None:
+            spec = self.spec
+            written = 0.0 if spec.reads is _nothing else self.output_bytes
+            object.__setattr__(self, "_known", (float(spec.flops(self)), float(spec.reads(self)), written))
+        assert self._known is not None
+        return self._known
 
     @property
     def output_bytes(self) -> float:

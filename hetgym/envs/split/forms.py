@@ -21,7 +21,6 @@ from hetgym.costs import occupancy
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
 from hetgym.graph import Operator
-from hetgym.graph.transforms import pieces
 from hetgym.graph.transforms.operands import Source, operands
 from hetgym.graph.transforms.pieces import cut
 from hetgym.graph.transforms.splitting import joints
@@ -172,7 +171,7 @@ class Forms:
         option = self._instance.options[int(self.arrays.turn[operator])][which]
         assert option is not None
         op, choice = self._instance.graph.operators[operator], self._menu[which]
-        found, parts = cut(op, choice.axis), pieces(op, choice.axis, option.lengths)
+        found, parts = cut(op, choice.axis), option.parts
         sources = self._sources[operator]
         views, gather = joints(op, found, sources, parts)
         place = {key: number for number, key in enumerate(views)}
@@ -196,10 +195,11 @@ class Forms:
             how = view.attributes
             deals.append((*source, self.dealt(axis, how["sizes"], not how["overlap"])))  # type: ignore[arg-type]
         result = self.cut(found.result, option.lengths)
-        scatters = list(views.values())
+        scatters, joined = list(views.values()), (*views.values(), gather)
         members = (*scatters, *parts, gather)
-        platform, prices = self._instance.platform, self._instance.prices
-        cost = np.stack([prices.predict(members, device) for device in platform], axis=1)
+        model = self._instance.prices.model
+        ends = np.array([model.predict(joined, device) for device in self._instance.platform]).T
+        cost = np.concatenate([ends[:-1], option.cost, ends[-1:]])
         return members, self._arrays(scatters, parts, [gather], result, deals, sorted(reads), list(wholes), cost)
 
     def _arrays(

@@ -10,6 +10,7 @@ import numpy as np
 from hetgym.errors import ConfigError, GraphError, shown, unknown_name
 from hetgym.graph.ops import Operator
 from hetgym.graph.transforms import AXES, sizes
+from hetgym.graph.transforms.pieces import Cut
 
 PARTS = ("equal", "proportional")
 """Rules of parts by default: all of equal length, or with lengths proportional to the speeds of the devices."""
@@ -97,7 +98,12 @@ def _ratios(rule: str, ways: int) -> tuple[str, ...]:
 
 
 def lengths(
-    op: Operator, choice: Choice, seconds: Sequence[float], multiple: int = 1, divisible: bool = True
+    op: Operator,
+    choice: Choice,
+    seconds: Sequence[float],
+    multiple: int = 1,
+    divisible: bool = True,
+    found: Cut | None = None,
 ) -> tuple[int, ...] | None:
     """Lengths of the parts of an operator along the split axis.
 
@@ -110,6 +116,7 @@ def lengths(
         seconds: [d] its run time on each device; inf where it cannot run.
         multiple: lengths of parts are multiples of this, except for the last one.
         divisible: true if equal parts must have exactly the same length; otherwise they are rounded, too.
+        found: the cut along the axis of the choice, if it is known.
 
     Returns:
         Lengths along the axis; None if the operator cannot be split in this way.
@@ -117,19 +124,21 @@ def lengths(
     able = sorted(value for value in seconds if np.isfinite(value))
     if choice.ways > len(able):
         return None
-    equal = _sizes(op, choice.axis, choice.ways, multiple)
+    equal = _sizes(op, choice.axis, choice.ways, multiple, found)
     if equal is not None and divisible and len(set(equal)) > 1:
         equal = None
     if choice.parts == "equal":
         return equal
     share = choice.sixteenths / STEPS
     ratios = [share, 1.0 - share] if share else [1.0 / max(value, 1e-30) for value in able[: choice.ways]]
-    found = _sizes(op, choice.axis, ratios, multiple)
-    return None if found == equal else found
+    uneven = _sizes(op, choice.axis, ratios, multiple, found)
+    return None if uneven == equal else uneven
 
 
-def _sizes(op: Operator, axis: str, parts: int | Sequence[float], multiple: int) -> tuple[int, ...] | None:
+def _sizes(
+    op: Operator, axis: str, parts: int | Sequence[float], multiple: int, found: Cut | None
+) -> tuple[int, ...] | None:
     try:
-        return sizes(op, axis, parts, multiple)
+        return sizes(op, axis, parts, multiple, found)
     except GraphError:
         return None  # no such axis, or a part would be empty

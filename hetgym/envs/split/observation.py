@@ -202,7 +202,7 @@ def choices_table(instance: SplitInstance, turn: int, entries: npt.NDArray[np.fl
     found = [(entry, option) for entry, option in enumerate(instance.options[turn]) if option is not None]
     if found:
         at = [entry for entry, _ in found]
-        figures = np.array([option[3:] for _, option in found])
+        figures = np.array([option[5:] for _, option in found])
         least, largest, slowest, total, together, scattered, gathered, working = figures.T
         columns = {
             SplitCandidateColumn.LEAST_PART: least,

@@ -10,10 +10,11 @@ import numpy as np
 from hetgym._types import FloatArray
 from hetgym.costs import CostModel
 from hetgym.envs.split.menu import Choice, lengths
+from hetgym.errors import GraphError
 from hetgym.graph import DataflowGraph, Operator
 from hetgym.graph.transforms import pieces
 from hetgym.graph.transforms.operands import Source, operands
-from hetgym.graph.transforms.pieces import cut
+from hetgym.graph.transforms.pieces import Cut, cut
 from hetgym.platform import Platform
 from hetgym.problem import Problem
 
@@ -39,6 +40,7 @@ class Option(NamedTuple):
 
     Attributes:
         lengths: lengths of the parts along the split axis.
+        parts: the parts, and [p, d] ``cost``, their run times on the devices [s].
         result: dimension of the output that is cut; None if the parts' outputs are summed.
         deals: operands that are scattered.
         least, largest: shares of the axis that the smallest and the largest part get.
@@ -51,6 +53,8 @@ class Option(NamedTuple):
     """
 
     lengths: tuple[int, ...]
+    parts: tuple[Operator, ...]
+    cost: FloatArray
     result: int | None
     deals: tuple[Deal, ...]
     least: float
@@ -126,12 +130,14 @@ class Splitter:
             [a] options; None where a split is impossible or not allowed, and for the entry that does not split.
         """
         op = self.graph.operators[operator]
+        cuts = [None, *self._cuts(op)]
         parts = [
-            None if k == 0 else lengths(op, choice, seconds, self.multiple, self.divisible)
-            for k, choice in enumerate(self.menu)
+            None if found is None else lengths(op, choice, seconds, self.multiple, self.divisible, found)
+            for choice, found in zip(self.menu, cuts, strict=True)
         ]
         made = [
-            [] if part is None else pieces(op, choice.axis, part) for choice, part in zip(self.menu, parts, strict=True)
+            [] if part is None else pieces(op, choice.axis, part, found)
+            for choice, part, found in zip(self.menu, parts, cuts, strict=True)
         ]
         flat = [piece for row in made for piece in row]
         joints = [f"{op.name}/gather", *(f"{op.name}/scatter{k}" for k in range(len(op.inputs)))]
@@ -140,14 +146,25 @@ class Splitter:
         cost = self._priced(flat)
         result: list[Option | None] = []
         start = 0
-        for choice, part, row in zip(self.menu, parts, made, strict=True):
+        for found, part, row in zip(cuts, parts, made, strict=True):
             prices = cost[start : start + len(row)]
             start += len(row)
-            if part is None or not self._may(row, prices):
+            if found is None or part is None or not self._may(row, prices):
                 result.append(None)
             else:
-                result.append(_option(op, choice, part, row, prices, self._sources[operator]))
+                result.append(_option(op, found, part, row, prices, self._sources[operator]))
         return tuple(result)
+
+    def _cuts(self, op: Operator) -> list[Cut | None]:
+        """The cut of an operator for each entry of the menu but the first; None if it cannot be cut along the axis."""
+        known: dict[str, Cut | None] = {}
+        for choice in self.menu[1:]:
+            if choice.axis not in known:
+                try:
+                    known[choice.axis] = cut(op, choice.axis)
+                except GraphError:
+                    known[choice.axis] = None
+        return [known[choice.axis] for choice in self.menu[1:]]
 
     def _may(self, made: Sequence[Operator], cost: FloatArray) -> bool:
         """True if every part can run on some device, is not too small, and has a unique name."""
@@ -167,13 +184,12 @@ class Splitter:
 
 def _option(
     op: Operator,
-    choice: Choice,
+    found: Cut,
     part: tuple[int, ...],
     made: Sequence[Operator],
     cost: FloatArray,
     sources: Sequence[Source | None],
 ) -> Option:
-    found = cut(op, choice.axis)
     deals = []
     for at, (source, where) in enumerate(zip(sources, found.operands, strict=True)):
         if source is not None and where is not None:
@@ -187,6 +203,8 @@ def _option(
     held = [sum(t.bytes for t in (*piece.inputs, *piece.outputs)) for piece in made]
     return Option(
         part,
+        tuple(made),
+        cost,
         found.result,
         tuple(deals),
         min(part) / sum(part),

@@ -145,7 +145,9 @@ def _pointwise(op: Operator, axis: str) -> Cut | None:
     return Cut(op.outputs[0].shape[result], result, tuple(_aligned(op, tensor, result) for tensor in op.inputs))
 
 
-def sizes(op: Operator, axis: str, parts: int | Sequence[float], granularity: int = 1) -> tuple[int, ...]:
+def sizes(
+    op: Operator, axis: str, parts: int | Sequence[float], granularity: int = 1, found: Cut | None = None
+) -> tuple[int, ...]:
     """Lengths of the pieces along an axis, rounded to the granularity.
 
     Args:
@@ -153,12 +155,13 @@ def sizes(op: Operator, axis: str, parts: int | Sequence[float], granularity: in
         axis: one of :data:`AXES`.
         parts: number of equal pieces, or relative sizes of the pieces.
         granularity: lengths are multiples of this, except that of the last piece.
+        found: the cut along the axis, if it is known.
 
     Raises:
         UnknownName: no such axis.
         GraphError: the operator cannot be cut along this axis, or a piece would be empty.
     """
-    found = cut(op, axis)
+    found = found or cut(op, axis)
     ratios = [1.0] * parts if isinstance(parts, int) else [float(ratio) for ratio in parts]
     if len(ratios) < 2 or not all(math.isfinite(r) and r > 0 for r in ratios) or granularity < 1:
         raise GraphError(
@@ -189,18 +192,19 @@ def input_range(found: Cut, tensor: Tensor, at: int, start: int, stop: int) -> t
     return start * length // found.size, stop * length // found.size
 
 
-def pieces(op: Operator, axis: str, lengths: Sequence[int]) -> list[Operator]:
+def pieces(op: Operator, axis: str, lengths: Sequence[int], found: Cut | None = None) -> list[Operator]:
     """Cut an operator into pieces.
 
     Args:
         op: the operator to cut.
         axis: one of :data:`AXES`.
         lengths: lengths of the pieces, as :func:`sizes` returns them.
+        found: the cut along the axis, if it is known.
 
     Returns:
         Operators ``name/0``, ``name/1``, … with the shapes of their pieces.
     """
-    found = cut(op, axis)
+    found = found or cut(op, axis)
     result, start = [], 0
     for number, length in enumerate(lengths):
         stop = start + length
