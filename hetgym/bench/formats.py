@@ -1,4 +1,4 @@
-"""Formatting of numbers for people (percentages, times, sizes) and for JSON."""
+"""Formatting of numbers for people (percentages, times) and for JSON."""
 
 from __future__ import annotations
 
@@ -60,15 +60,3 @@ def minutes(seconds: float) -> str:
         return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
     whole = round(seconds / 60)
     return f"{whole // 60} h" + (f" {whole % 60} min" if whole % 60 else "")
-
-
-def size(amount: float) -> str:
-    """Bytes in the unit that suits them.
-
-    >>> size(102_228_128), size(12.3)
-    ('102 MB', '12 B')
-    """
-    for scale, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if amount >= scale:
-            return f"{amount / scale:.3g} {unit}"
-    return f"{amount:.0f} B"

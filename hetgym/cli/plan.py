@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hetgym._config import LARGEST_BATCH
 from hetgym.cli.exports import Exports, check_exports, parse_exports
 from hetgym.cli.options import (
     ForceOption,
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 LARGEST_SIZE = 2**31 - 1
 """Largest batch or symbolic dimension: no tensor library supports more elements along one axis."""
-
-LARGEST_GLOBAL_BATCH = 2**20
-"""Largest global batch of a training step, as of a :class:`~hetgym.parallel.ParallelPlan`."""
 
 PLAIN = "single-device,heft"
 """Schedulers beside which a plan is shown."""
@@ -67,7 +65,7 @@ def plan(
         int | None,
         typer.Option(
             min=1,
-            max=LARGEST_GLOBAL_BATCH,
+            max=LARGEST_BATCH,
             help="Samples of a training step: plan stages, tensor and data degrees and micro-batches of a language "
             "model (see 'hetgym list decoders') on a cluster.",
         ),
@@ -301,11 +299,12 @@ def _run(
 
 def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
     """What the plan gains, what goes where, whether it fits, and what limits it."""
-    from hetgym.bench.formats import duration, percent, size
+    from hetgym.bench.formats import duration, percent
     from hetgym.bench.job import explain
     from hetgym.bench.plan import blocks, device_shares, kind_seconds, transfers
     from hetgym.cli.console import stdout
     from hetgym.cli.tables import block_table, device_table
+    from hetgym.errors import size
     from hetgym.sim.runtime import runtime
     from hetgym.workloads.best_known import PROVED
 

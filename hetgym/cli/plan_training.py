@@ -187,8 +187,9 @@ def _count(number: int, noun: str) -> str:
 
 def _stages(problem: TrainingProblem, plan: ParallelPlan, step: TrainingStep) -> Any:
     """The table of stages."""
-    from hetgym.bench.formats import percent, size
+    from hetgym.bench.formats import percent
     from hetgym.cli.tables import table_of
+    from hetgym.errors import size
 
     table = table_of("stage", "layers", "GPUs", "busy", "memory", "of a GPU", left=("layers", "GPUs"))
     for s in range(plan.depth):

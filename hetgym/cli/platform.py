@@ -27,10 +27,10 @@ def platform(
     as_json: JsonOption = False,
 ) -> int:
     """Read a platform from a description of a machine, show it and write it to a platform file."""
-    from hetgym.bench.formats import duration, size
+    from hetgym.bench.formats import duration
     from hetgym.cli.console import print_json, print_path, stdout
     from hetgym.cli.tables import table_of
-    from hetgym.errors import ConfigError
+    from hetgym.errors import ConfigError, size
     from hetgym.profiling.describe import write_platform
     from hetgym.topology import import_platform, load_boards
 

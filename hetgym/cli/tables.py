@@ -13,12 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from hetgym.bench.comparison import Against
-from hetgym.bench.formats import duration, number, percent, size
+from hetgym.bench.formats import duration, number, percent
 from hetgym.bench.fronts import Choice
 from hetgym.bench.groups import GroupLine
 from hetgym.bench.plan import Block, DeviceShare
 from hetgym.bench.significance import Comparison
 from hetgym.bench.summary import Line
+from hetgym.errors import size
 from hetgym.workloads.best_known import PROVED
 
 ACROSS = 6

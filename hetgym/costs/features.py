@@ -19,7 +19,7 @@ import numpy as np
 from hetgym._types import FloatArray
 from hetgym.costs.roofline import peak_flops
 from hetgym.device import Device
-from hetgym.graph.ops import Operator, Tensor
+from hetgym.graph.ops import Operator, Tensor, integer
 
 FEATURES: tuple[str, ...] = (
     "log2_flops", "log2_read", "log2_written", "log2_weights", "log2_compute", "log2_memory", "log2_balance",
@@ -107,7 +107,7 @@ def class_of(operator: Operator) -> str:
     if len(operator.inputs) < 2:
         return kind
     if kind == "Conv":
-        group = _int(operator, "group", 1)
+        group = integer(operator, "group", 1)
         if group == 1:
             return "Conv-pointwise" if math.prod(operator.inputs[1].shape[2:]) == 1 else "Conv"
         return "Conv-depthwise" if operator.inputs[1].shape[1:2] == (1,) else "Conv-grouped"
@@ -207,7 +207,7 @@ def _row(op: Operator, some: _Amounts, times: tuple[float, float], figures: Figu
         _log(k),
         _log(window),
         float(strides[0]) if isinstance(strides, tuple) and strides else 1.0,
-        _log(_int(op, "group", 1)),
+        _log(integer(op, "group", 1)),
         _log(_sizes(op).shape[-1]) if conv and _sizes(op).shape else 0.0,
         _align(m),
         _align(n),
@@ -252,11 +252,6 @@ def _fill(size: float) -> float:
     return size / (VECTOR * math.ceil(size / VECTOR)) if size > 0 else 0.0
 
 
-def _int(op: Operator, key: str, default: int) -> int:
-    value = op.attributes.get(key, default)
-    return default if isinstance(value, str | tuple) else int(value)
-
-
 def _window(op: Operator) -> float:
     if op.spec.family == "conv" and len(op.inputs) > 1:
         return float(max(math.prod(op.inputs[1].shape[2:]), 1))
@@ -287,7 +282,7 @@ def _rows(op: Operator) -> _Loops:
 
 
 def _conv(op: Operator) -> _Loops:
-    group = max(1, _int(op, "group", 1))
+    group = max(1, integer(op, "group", 1))
     weight, out = op.inputs[1].shape, op.outputs[0].shape
     pixels = out[0] * math.prod(out[2:])
     return float(group), float(pixels), weight[0] / group, float(math.prod(weight[1:]))
@@ -295,7 +290,7 @@ def _conv(op: Operator) -> _Loops:
 
 def _product(op: Operator) -> _Loops:
     left, right, out = op.inputs[0].shape, op.inputs[1].shape, op.outputs[0].shape
-    k = left[-2] if _int(op, "transA", 0) and len(left) > 1 else left[-1]
+    k = left[-2] if integer(op, "transA", 0) and len(left) > 1 else left[-1]
     n = out[-1] if out else 1
     if len(right) <= 2:  # one matrix for all rows
         return 1.0, float(math.prod(out[:-1])), float(n), float(k)
@@ -330,14 +325,14 @@ def _reduce(op: Operator) -> _Loops:
 def _concat(op: Operator) -> _Loops:
     """The loops of a concatenation: m contiguous runs of n numbers each, from k operands."""
     out = op.outputs[0].shape
-    axis = _int(op, "axis", 0)
+    axis = integer(op, "axis", 0)
     axis = axis + len(out) if axis < 0 else axis
     return 1.0, float(math.prod(out[:axis])), float(math.prod(out[axis:])), float(len(op.inputs))
 
 
 def _split(op: Operator) -> _Loops:
     source = op.inputs[0].shape
-    axis = _int(op, "axis", 0)
+    axis = integer(op, "axis", 0)
     axis = axis + len(source) if axis < 0 else axis
     return 1.0, float(math.prod(source[:axis])), float(math.prod(source[axis:])), float(len(op.outputs))
 

@@ -197,14 +197,16 @@ def _per_input(count: float) -> Callable[[Operator], float]:
     return lambda op: count * _in(op)
 
 
-def _ints(op: Operator, key: str) -> tuple[int, ...]:
+def integers(op: Operator, key: str) -> tuple[int, ...]:
+    """An attribute that is a list of whole numbers; empty if it is missing or text."""
     value = op.attributes.get(key, ())
-    return value if isinstance(value, tuple) else (int(value),)
+    return value if isinstance(value, tuple) else () if isinstance(value, str) else (int(value),)
 
 
-def _int(op: Operator, key: str, default: int) -> int:
+def integer(op: Operator, key: str, default: int) -> int:
+    """An attribute that is a whole number; the default if it is missing, a list or text."""
     value = op.attributes.get(key, default)
-    return default if isinstance(value, tuple) else int(value)
+    return default if isinstance(value, str | tuple) else int(value)
 
 
 def _bias(op: Operator, at: int) -> float:
@@ -223,12 +225,12 @@ def _conv_transpose(op: Operator) -> float:
 
 def _matmul(op: Operator) -> float:
     left = op.inputs[0].shape
-    inner = left[-2] if _int(op, "transA", 0) and len(left) > 1 else (left[-1] if left else 1)
+    inner = left[-2] if integer(op, "transA", 0) and len(left) > 1 else (left[-1] if left else 1)
     return 2.0 * op.outputs[0].size * inner + _bias(op, 2)
 
 
 def _pool(op: Operator) -> float:
-    return float(op.outputs[0].size * math.prod(_ints(op, "kernel_shape")))
+    return float(op.outputs[0].size * math.prod(integers(op, "kernel_shape")))
 
 
 def _recurrent(op: Operator) -> float:

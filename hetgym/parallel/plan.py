@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hetgym._config import read
+from hetgym._config import LARGEST_BATCH, read
 from hetgym._files import as_path, read_text, write_bytes
 from hetgym._json import parse
 from hetgym.errors import ConfigError, unknown_name
@@ -20,9 +20,6 @@ FORMAT = "hetgym-parallel-plan"
 
 LONGEST = 1 << 26
 """Longest plan file [byte]: a million groups."""
-
-MOST = 1 << 20
-"""Largest layer number, degree or batch size of a plan."""
 
 
 @dataclass(frozen=True)
@@ -269,5 +266,5 @@ def uniform(
 
 
 def _whole(what: str, value: object, least: int = 1) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
-        raise ConfigError(f"{what} is {value!r}; it must be a whole number from {least} to {MOST}")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_BATCH:
+        raise ConfigError(f"{what} is {value!r}; it must be a whole number from {least} to {LARGEST_BATCH}")

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from hetgym._types import FloatArray
-from hetgym.errors import OutOfMemory
+from hetgym.errors import OutOfMemory, size
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, simulate
@@ -136,19 +136,14 @@ def nothing_fits(problem: Problem, excess: FloatArray) -> OutOfMemory:
     weights, memory = float(problem.weight_bytes.sum()), float(problem.memory_capacity.sum())
     if weights > memory:
         return OutOfMemory(
-            f"no plan fits: the weights take {_amount(weights)}, and all devices together have "
-            f"{_amount(memory)}; {_amount(weights - memory)} are missing"
+            f"no plan fits: the weights take {size(weights, 4)}, and all devices together have "
+            f"{size(memory, 4)}; {size(weights - memory, 4)} are missing"
         )
     d = int(np.argmax(excess))
     return OutOfMemory(
-        f"no plan was found that fits: the last attempt lacks {_amount(excess[d])} on device {d} "
-        f"({problem.device_names[d]!r}), which has {_amount(problem.memory_capacity[d])}"
+        f"no plan was found that fits: the last attempt lacks {size(excess[d], 4)} on device {d} "
+        f"({problem.device_names[d]!r}), which has {size(problem.memory_capacity[d], 4)}"
     )
-
-
-def _amount(size: float) -> str:
-    scale, unit = next(((s, u) for s, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if size >= s), (1.0, "bytes"))
-    return f"{size / scale:.4g} {unit}"
 
 
 def _bare(schedule: Schedule) -> Schedule:

@@ -61,7 +61,7 @@ def describe_platform(
     for (one, first), (other, second) in combinations(chosen.items(), 2):
         if shared := set(first.cores) & set(second.cores):
             raise ConfigError(f"devices {one!r} and {other!r} share core {min(shared)}; each needs cores of its own")
-    say = progress or (lambda what: None)
+    say = progress or (lambda _: None)
     cards = {device: MachineCard.collect(host.cores, host.label) for device, host in chosen.items()}
     graphics = next(iter(cards.values())).gpus if gpus else ()
     devices = []

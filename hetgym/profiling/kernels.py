@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hetgym.errors import UnsupportedOperator, require
-from hetgym.graph.ops import Operator, Tensor
+from hetgym.graph.ops import Operator, Tensor, integer, integers
 
 Call = Callable[[Sequence[Any]], Any]
 """Function from all operands, in the operator's order, to its output or outputs."""
@@ -211,18 +211,8 @@ def _try_on_meta(torch: Any, operator: Operator, call: Call) -> None:
 # --- attributes ------------------------------------------------------------------------------------------------
 
 
-def _ints(op: Operator, key: str) -> tuple[int, ...]:
-    value = op.attributes.get(key, ())
-    return value if isinstance(value, tuple) else (int(value),)
-
-
-def _int(op: Operator, key: str, default: int) -> int:
-    value = op.attributes.get(key, default)
-    return default if isinstance(value, str | tuple) else int(value)
-
-
 def _axis(op: Operator, rank: int, default: int) -> int:
-    axis = _int(op, "axis", default)
+    axis = integer(op, "axis", default)
     return min(max(axis + rank if axis < 0 else axis, 0), max(rank - 1, 0))
 
 
@@ -236,9 +226,9 @@ class _Window:
     def __init__(self, op: Operator, kernel: tuple[int, ...]) -> None:
         self.kernel = kernel
         rank = len(kernel)
-        self.strides = _ints(op, "strides") or (1,) * rank
-        self.dilations = _ints(op, "dilations") or (1,) * rank
-        pads = _ints(op, "pads") or (0,) * (2 * rank)
+        self.strides = integers(op, "strides") or (1,) * rank
+        self.dilations = integers(op, "dilations") or (1,) * rank
+        pads = integers(op, "pads") or (0,) * (2 * rank)
         before, after = list(pads[:rank]), list(pads[rank:])
         sizes = op.inputs[0].shape[2:], op.outputs[0].shape[2:]
         for d, (size, out) in enumerate(zip(*sizes, strict=True)):
@@ -261,7 +251,7 @@ class _Window:
 
 
 def _conv(torch: Any, op: Operator) -> Call:
-    window, groups = _Window(op, op.inputs[1].shape[2:]), _int(op, "group", 1)
+    window, groups = _Window(op, op.inputs[1].shape[2:]), integer(op, "group", 1)
     strides, dilations, functional = window.strides, window.dilations, torch.nn.functional
     run = (functional.conv1d, functional.conv2d, functional.conv3d)[len(window.kernel) - 1]
     bias = len(op.inputs) > 2
@@ -275,10 +265,10 @@ def _conv(torch: Any, op: Operator) -> Call:
 def _conv_transpose(torch: Any, op: Operator) -> Call:
     rank, functional = len(op.inputs[1].shape) - 2, torch.nn.functional
     run = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)[rank - 1]
-    strides = _ints(op, "strides") or (1,) * rank
-    pads = (_ints(op, "pads") or (0,) * rank)[:rank]
-    dilations = _ints(op, "dilations") or (1,) * rank
-    groups = _int(op, "group", 1)
+    strides = integers(op, "strides") or (1,) * rank
+    pads = (integers(op, "pads") or (0,) * rank)[:rank]
+    dilations = integers(op, "dilations") or (1,) * rank
+    groups = integer(op, "group", 1)
     sizes = zip(op.inputs[0].shape[2:], op.inputs[1].shape[2:], strides, pads, dilations, _shape(op)[2:], strict=True)
     extra = tuple(out - ((size - 1) * s - 2 * p + d * (k - 1) + 1) for size, k, s, p, d, out in sizes)
     bias = len(op.inputs) > 2
@@ -287,7 +277,7 @@ def _conv_transpose(torch: Any, op: Operator) -> Call:
 
 def _gemm(torch: Any, op: Operator) -> Call:
     """ONNX's Gemm (2-D, C + A B) and torch's linear (any rank, transposed weight)."""
-    transposed_a, transposed_b, bias = _int(op, "transA", 0), _int(op, "transB", 0), len(op.inputs) > 2
+    transposed_a, transposed_b, bias = integer(op, "transA", 0), integer(op, "transB", 0), len(op.inputs) > 2
     linear = torch.nn.functional.linear
     if transposed_b and not transposed_a and (not bias or len(op.inputs[2].shape) == 1):
         return lambda x: linear(x[0], x[1], x[2] if bias else None)
@@ -297,7 +287,7 @@ def _gemm(torch: Any, op: Operator) -> Call:
 
 
 def _matmul(torch: Any, op: Operator) -> Call:
-    transposed_a, transposed_b, bias = _int(op, "transA", 0), _int(op, "transB", 0), len(op.inputs) > 2
+    transposed_a, transposed_b, bias = integer(op, "transA", 0), integer(op, "transB", 0), len(op.inputs) > 2
     if not (transposed_a or transposed_b or bias):
         return lambda x: torch.matmul(x[0], x[1])
 
@@ -314,7 +304,7 @@ def _einsum(torch: Any, op: Operator) -> Call:
 
 
 def _attention(torch: Any, op: Operator) -> Call:
-    run, causal = torch.nn.functional.scaled_dot_product_attention, bool(_int(op, "is_causal", 0))
+    run, causal = torch.nn.functional.scaled_dot_product_attention, bool(integer(op, "is_causal", 0))
     masked = len(op.inputs) > 3 and op.inputs[3].size > 1
     if masked:
         return lambda x: run(x[0], x[1], x[2], attn_mask=x[3])
@@ -324,7 +314,7 @@ def _attention(torch: Any, op: Operator) -> Call:
 def _cell(torch: Any, op: Operator) -> Call:
     """A recurrent cell; its operands are identified by their shapes, since importers order them differently."""
     gates = {"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}[op.kind]
-    hidden = _int(op, "hidden_size", _shape(op)[-1])
+    hidden = integer(op, "hidden_size", _shape(op)[-1])
     rows = _shape(op)[:-1]
     weights = [
         i for i, t in enumerate(op.inputs) if t.constant and t.shape[:1] == (gates * hidden,) and len(t.shape) == 2
@@ -358,7 +348,7 @@ def _cell(torch: Any, op: Operator) -> Call:
 
 
 def _pool(torch: Any, op: Operator) -> Call:
-    window, functional, largest = _Window(op, _ints(op, "kernel_shape")), torch.nn.functional, op.kind == "MaxPool"
+    window, functional, largest = _Window(op, integers(op, "kernel_shape")), torch.nn.functional, op.kind == "MaxPool"
     rank = len(window.kernel)
     if op.attributes.get("strides") is None and op.attributes.get("pads") is None:  # adaptive
         out = _shape(op)[2:]
@@ -440,12 +430,12 @@ def _batch_norm(torch: Any, op: Operator) -> Call:
 
 
 def _softmax(torch: Any, op: Operator) -> Call:
-    run, axis = getattr(torch, "log_softmax" if op.kind == "LogSoftmax" else "softmax"), _int(op, "axis", -1)
+    run, axis = getattr(torch, "log_softmax" if op.kind == "LogSoftmax" else "softmax"), integer(op, "axis", -1)
     return lambda x: run(x[0], axis)
 
 
 def _layer_norm(torch: Any, op: Operator) -> Call:
-    shape = op.inputs[1].shape if len(op.inputs) > 1 else op.inputs[0].shape[_int(op, "axis", -1) :]
+    shape = op.inputs[1].shape if len(op.inputs) > 1 else op.inputs[0].shape[integer(op, "axis", -1) :]
     run, count = torch.nn.functional.layer_norm, len(op.inputs)
     return lambda x: run(x[0], shape, x[1] if count > 1 else None, x[2] if count > 2 else None)
 
@@ -458,18 +448,18 @@ def _rms_norm(torch: Any, op: Operator) -> Call:
 
 def _group_norm(torch: Any, op: Operator) -> Call:
     channels = op.inputs[0].shape[1]
-    groups = channels if op.kind == "InstanceNormalization" else _int(op, "num_groups", 1)
+    groups = channels if op.kind == "InstanceNormalization" else integer(op, "num_groups", 1)
     run, count = torch.nn.functional.group_norm, len(op.inputs)
     return lambda x: run(x[0], groups, x[1] if count > 1 else None, x[2] if count > 2 else None)
 
 
 def _lrn(torch: Any, op: Operator) -> Call:
-    run, size = torch.nn.functional.local_response_norm, _int(op, "size", 5)
+    run, size = torch.nn.functional.local_response_norm, integer(op, "size", 5)
     return lambda x: run(x[0], size)
 
 
 def _lp_norm(torch: Any, op: Operator) -> Call:
-    run, axis = torch.nn.functional.normalize, _int(op, "axis", -1)
+    run, axis = torch.nn.functional.normalize, integer(op, "axis", -1)
     return lambda x: run(x[0], dim=axis)
 
 
@@ -483,7 +473,8 @@ def _reduce(name: str) -> Callable[[Any, Operator], Call]:
 
     def build(torch: Any, op: Operator) -> Call:
         source, result = op.inputs[0].shape, _shape(op)
-        axes = tuple(a % len(source) for a in _ints(op, "axes") or _ints(op, "axis")) or _lost_axes(source, result)
+        named = integers(op, "axes") or integers(op, "axis")
+        axes = tuple(a % len(source) for a in named) or _lost_axes(source, result)
         keep = len(result) == len(source)
         run: Callable[[Any], Any] = {
             "mean": lambda x: torch.mean(x, axes, keep),
@@ -516,7 +507,7 @@ def _lost_axes(source: tuple[int, ...], result: tuple[int, ...]) -> tuple[int, .
 
 
 def _top_k(torch: Any, op: Operator) -> Call:
-    axis = _int(op, "axis", -1)
+    axis = integer(op, "axis", -1)
     k, count = _shape(op)[axis], len(op.outputs)
     return lambda x: tuple(torch.topk(x[0], k, axis))[:count]
 
@@ -530,7 +521,7 @@ def _concat(torch: Any, op: Operator) -> Call:
 
 def _transpose(torch: Any, op: Operator) -> Call:
     rank = len(op.inputs[0].shape)
-    perm = _ints(op, "perm") or tuple(reversed(range(rank)))
+    perm = integers(op, "perm") or tuple(reversed(range(rank)))
     return lambda x: x[0].permute(perm).clone(memory_format=torch.contiguous_format)
 
 
@@ -581,7 +572,7 @@ def _one_hot(torch: Any, op: Operator) -> Call:
 
 
 def _cumulative(torch: Any, op: Operator) -> Call:
-    axis = _int(op, "axis", 0)
+    axis = integer(op, "axis", 0)
     return lambda x: torch.cumsum(x[0], axis)
 
 
@@ -655,7 +646,7 @@ def _view(torch: Any, op: Operator) -> Call:
 
 def _turned(op: Operator, source: tuple[int, ...], result: tuple[int, ...]) -> tuple[int, ...]:
     """The permutation of axes that a view stands for; empty if it is not a permutation."""
-    perm = _ints(op, "perm")
+    perm = integers(op, "perm")
     if perm and tuple(source[p] for p in perm) == result:
         return perm
     if op.kind != "View" or sorted(source) != sorted(result):

@@ -115,7 +115,7 @@ def product_rate(dtype: str, device: str = "cpu", budget: float = 1.0) -> float:
         The rate [FLOP/s]; 0 if torch cannot multiply in that dtype.
     """
     torch = require("torch", "torch", "measuring peaks")
-    clock = _clock(torch, device)
+    clock = _clock(device)
     best, size = 0.0, _SMALLEST
     while size <= _LARGEST:
         try:
@@ -146,7 +146,7 @@ def memory_rates(device: str = "cpu", budget: float = 1.0, size: int | None = No
         Copy and triad [byte/s].
     """
     torch = require("torch", "torch", "measuring peaks")
-    clock = _clock(torch, device)
+    clock = _clock(device)
     count = (size or _ARRAY[device.partition(":")[0]]) // 4
     a, b, c = (torch.ones(count, dtype=torch.float32, device=device) for _ in range(3))
     copy = clock(lambda: a.copy_(b), budget / 2)
@@ -182,7 +182,7 @@ def dispatch_cost(device: str = "cpu", rounds: int = 30) -> float:
     return float(np.median(times)) / _OPERATORS
 
 
-def _clock(torch: Any, device: str) -> Callable[[Callable[[], object], float], float]:
+def _clock(device: str) -> Callable[[Callable[[], object], float], float]:
     """Make a function that times some work for a number of seconds, after one discarded repetition."""
     if device.startswith("cuda"):
         from hetgym.profiling.cuda import CudaTimer

@@ -278,7 +278,7 @@ class Profile:
         if answer["status"] != "ok":
             return [replace(blank, status=answer["status"])]
         if item.graph is not None:
-            return _graph_rows(item.graph, item.source, blank, answer)
+            return _graph_rows(item.graph, blank, answer)
         seconds, p10, p90 = (float(answer[key]) for key in ("seconds", "p10", "p90"))
         count = int(answer["repetitions"])
         return [replace(blank, status="ok", repetitions=count, seconds=seconds, p10=p10, p90=p90)]
@@ -307,7 +307,7 @@ def merged(rows: Iterable[Measurement]) -> tuple[Measurement, ...]:
     return tuple(result)
 
 
-def _graph_rows(graph: DataflowGraph, source: str, blank: Measurement, answer: dict[str, Any]) -> list[Measurement]:
+def _graph_rows(graph: DataflowGraph, blank: Measurement, answer: dict[str, Any]) -> list[Measurement]:
     """One row for every shape in the graph, the mean over operators of that shape, and one for the whole graph."""
     members: dict[tuple[str, ...], list[int]] = {}
     for i, op in enumerate(graph.operators):

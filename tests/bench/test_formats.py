@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from hetgym.bench.formats import duration, finite, percent, size
+from hetgym.bench.formats import duration, finite, percent
+from hetgym.errors import size
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from cli.commands import ask
 
+from hetgym._config import LARGEST_BATCH
 from hetgym.baselines.parallel import PLANNERS
 from hetgym.cli.exports import Exports
 from hetgym.cli.options import Output
-from hetgym.cli.plan import LARGEST_GLOBAL_BATCH
 from hetgym.cli.plan_training import plan_training
 from hetgym.parallel import (
     FRAMEWORKS,
@@ -24,7 +24,6 @@ from hetgym.parallel import (
     load_plan,
     training_step,
 )
-from hetgym.parallel.plan import MOST
 from hetgym.planning.search import searching
 
 CLUSTER = """
@@ -103,8 +102,7 @@ def test_the_peak_is_that_of_the_dtype_that_a_gpu_computes_in(folder: Path) -> N
 
 
 def test_help_states_the_range_of_global_batches(folder: Path) -> None:
-    assert LARGEST_GLOBAL_BATCH == MOST
-    assert f"x<={MOST}" in "".join(ask("plan", "--help", cwd=folder).stdout.split())
+    assert f"x<={LARGEST_BATCH}" in "".join(ask("plan", "--help", cwd=folder).stdout.split())
 
 
 def test_an_interrupt_shows_and_writes_the_best_plan_so_far(
