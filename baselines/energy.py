@@ -18,7 +18,7 @@ from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import upward_rank
 from hetgym.planning.slack import SPEEDS, reclaim_slack
 from hetgym.problem import Problem
-from hetgym.schedule import Schedule
+from hetgym.schedule import Schedule, validate
 from hetgym.sim import Runtime, Trace, simulate
 from hetgym.sim.energy import has_power
 from hetgym.sim.objective import OBJECTIVES, Objective, quantity
@@ -108,6 +108,7 @@ def trade_offs(
     Raises:
         UnknownName: no such objective.
         ConfigError: no objective.
+        InvalidSchedule: a schedule of ``beside`` is not one of the problem.
         ProblemError: the problem does not state power or price, which an objective needs.
         OutOfMemory: no plan was found that fits the capacities of the devices, which count whatever the runtime says.
     """
@@ -122,7 +123,7 @@ def trade_offs(
     asked = runtime_name(as_runtime(runtime))
     found: list[TradeOff] = []
     refused: OutOfMemory | None = None
-    known: list[Callable[[], Schedule]] = [partial(_itself, plan) for plan in beside]
+    known: list[Callable[[], Schedule]] = [partial(_itself, problem, plan) for plan in beside]
     for make in [*known, *_candidates(problem, switches)]:
         try:
             plan = make()
@@ -164,7 +165,8 @@ def best_for(
     return min(trade_offs(problem, names, runtime, beside=beside), key=lambda item: goal.value(item.trace, reference))
 
 
-def _itself(plan: Schedule) -> Schedule:
+def _itself(problem: Problem, plan: Schedule) -> Schedule:
+    validate(problem, plan)
     return plan
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hetgym._jit import lean
 from hetgym._types import FloatArray, IntArray, frozen
-from hetgym.errors import InvalidSchedule, shown
+from hetgym.errors import InvalidSchedule, ProblemError, shown
 from hetgym.problem import Problem
 
 TOLERANCE = 1e-9
@@ -267,7 +267,10 @@ def validate(problem: Problem, schedule: Schedule) -> ValidationReport:
 
     Raises:
         InvalidSchedule: a rule is broken; the message names the rule and the operators.
+        ProblemError: not a problem.
     """
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"a problem is a hetgym.Problem, not {type(problem).__name__}")
     _check_placement(problem, schedule)
     if schedule.priority is None:
         _check_order(problem, schedule.device_order(problem), schedule.assignment)

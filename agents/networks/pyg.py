@@ -17,6 +17,20 @@ from hetgym.errors import ConfigError, require
 
 Observation = Mapping[str, npt.NDArray[Any]]
 
+_GRAPH = {
+    "operators": "nf", "operator_mask": "n", "costs": "nd", "devices": "dg", "device_mask": "d", "links": "dd",
+    "edges": "2m", "edge_mask": "m", "edge_transfer": "m",
+}  # fmt: skip
+AXES: dict[str, dict[str, str]] = {
+    "place": {**_GRAPH, "assignment": "n"},
+    "dispatch": {**_GRAPH, "assignment": "n"},
+    "split": _GRAPH,
+    "pipeline": {
+        "blocks": "nf", "block_mask": "n", "costs": "nd", "devices": "dg", "device_mask": "d", "assignment": "n"
+    },
+}  # fmt: skip
+"""Kind of decision -> array -> its axes: n operators or blocks, d devices, m edges, f and g features."""
+
 
 def to_data(observation: Observation) -> Any:
     """An observation as a homogeneous graph, whose nodes are the pairs of an operator and a device.
@@ -32,7 +46,7 @@ def to_data(observation: Observation) -> Any:
         - ``operator`` and ``device`` [N D], their numbers; ``action_mask`` [1, A].
 
     Raises:
-        ConfigError: an observation without the graph.
+        ConfigError: an observation without the graph, or whose arrays do not fit each other.
         MissingExtra: PyTorch Geometric is not installed.
 
     >>> import gymnasium as gym, hetgym
@@ -74,7 +88,8 @@ def to_hetero_data(observation: Observation) -> Any:
         - ``action_mask`` [1, A].
 
     Raises:
-        ConfigError: an observation without the graph, or of a pipeline, which is a chain (see :func:`to_data`).
+        ConfigError: an observation without the graph, whose arrays do not fit each other, or of a pipeline, which is
+            a chain (see :func:`to_data`).
         MissingExtra: PyTorch Geometric is not installed.
 
     >>> import gymnasium as gym, hetgym
@@ -116,7 +131,7 @@ def to_batch(observations: Observation, hetero: bool = False) -> Any:
         A :class:`torch_geometric.data.Batch` of L graphs in the order of the environments. ``action_mask`` is [L, A].
 
     Raises:
-        ConfigError: observations of one environment, or without the graph.
+        ConfigError: observations of one environment, without the graph, or whose arrays do not fit each other.
         MissingExtra: PyTorch Geometric is not installed.
 
     >>> import gymnasium as gym, hetgym
@@ -138,11 +153,21 @@ def _batch_of_one(observation: Observation) -> tuple[str, dict[str, Any]]:
     """The kind of decision, and the observation as float tensors [1, …].
 
     Raises:
-        ConfigError: it does not hold the graph.
+        ConfigError: it does not hold the graph, or its arrays do not fit each other.
     """
     kind, level = kind_of_observation(observation)
     if level != "graph":
         raise ConfigError("PyTorch Geometric graphs are made from observation='graph'")
+    sizes = {"2": 2}
+    for key, axes in AXES[kind].items():
+        if key not in observation:
+            raise ConfigError(f"the observation has no {key!r}; pass on what the environment returns")
+        shape = np.shape(observation[key])
+        if len(shape) != len(axes) or any(sizes.setdefault(a, n) != n for a, n in zip(axes, shape, strict=True)):
+            raise ConfigError(
+                f"{key!r} of the observation has shape {shape}, which does not fit its other arrays; pass on what the "
+                "environment returns"
+            )
     tensors = {key: torch.as_tensor(np.asarray(part)[None], dtype=torch.float32) for key, part in observation.items()}
     return kind, tensors
 

@@ -114,9 +114,10 @@ def export_plan(
         What the file holds; for ``llama.cpp`` the words are ``"args"``.
 
     Raises:
-        ConfigError: the form cannot hold the plan, and the message says what would be lost; or an argument is missing,
-            or the file cannot be written, or is the model itself.
+        ConfigError: the form cannot hold the plan, and the message says what would be lost; or an argument is missing
+            or of another type, or the file cannot be written, or is the model itself.
         InvalidSchedule: the schedule is not one of the problem.
+        ProblemError: not a problem.
         UnknownName: no such form.
 
     >>> import hetgym
@@ -127,6 +128,11 @@ def export_plan(
     """
     find_format(format)
     file = None if path is None else as_path(path, "an exported plan", ConfigError)
+    if model is not None:
+        as_path(model, "the model of a plan", ConfigError)
+    if platform is not None and not isinstance(platform, Platform):
+        raise ConfigError(f"a platform is what hetgym.load_platform returns, not {shown(platform)}")
+    weights, layers = _names("weights", weights), _names("layers", layers)
     if file is not None and model is not None and any(is_file(own, model) for own in written_files(format, file)):
         raise ConfigError(f"{os.fspath(model)}: an export would overwrite the model; give it another path")
     if isinstance(plan, ParallelPlan):
@@ -142,6 +148,20 @@ def export_plan(
         text = shlex.join(args) if args is not None else json.dumps(document, indent=1)
         write_bytes(written_files(format, file)[0], f"{text}\n".encode(), ConfigError)
     return document
+
+
+def _names(what: str, names: Iterable[str] | None) -> list[str] | None:
+    """The names of an argument.
+
+    Raises:
+        ConfigError: anything else than a sequence of names.
+    """
+    if names is None:
+        return None
+    found = list(names) if isinstance(names, Iterable) else []
+    if not isinstance(names, Iterable) or isinstance(names, str) or not all(isinstance(name, str) for name in found):
+        raise ConfigError(f"{what} are a sequence of names, not {shown(names)}")
+    return found
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,12 @@ def to_networkx(graph: DataflowGraph) -> Any:
 
     All attributes are plain values, so networkx can write them as JSON. Parallel edges, one for each
     tensor, have the slot as their key. ``flops`` and ``bytes`` are added for information only.
+
+    Raises:
+        GraphError: not a graph of hetgym.
     """
+    if not isinstance(graph, DataflowGraph):
+        raise GraphError(f"to_networkx takes a DataflowGraph, not {type(graph).__name__}")
     result = nx.MultiDiGraph(name=graph.name)
     for operator in graph.operators:
         result.add_node(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hetgym._files import as_path, read_bytes
-from hetgym.errors import GraphError, HetgymWarning, require
+from hetgym.errors import GraphError, HetgymWarning, require, shown
 from hetgym.graph.assembly import assemble, living, unknown_kinds_sentence
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.onnx_binding import Shape, bind
@@ -87,6 +87,8 @@ def _assembled(
     """The graph, the walk that it was made from, and the values that the model returns."""
     require("onnx", "onnx", "importing an ONNX model")
     proto, label, where = _read(model)
+    if dims is not None and not isinstance(dims, Mapping):
+        raise GraphError(f"{where}: dims is {shown(dims)}, not a mapping from names to sizes")
     try:
         walker, results = _import(proto, batch, dict(dims or {}))
         return assemble(name or label, walker.values, walker.steps, results), walker, results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -74,6 +74,8 @@ def traced(
     if not isinstance(module, torch.nn.Module):
         raise GraphError(f"from_torch imports a torch.nn.Module, not {type(module).__name__}")
     title = name or type(module).__name__
+    if not isinstance(args, Iterable) or not isinstance(kwargs, Mapping | None):
+        raise GraphError(f"module {title!r}: args is a sequence and kwargs a mapping, of example arguments")
     arguments = (args,) if isinstance(args, torch.Tensor) else tuple(args)
     with _inference(torch, module), _quiet():
         program = _export(torch, module, arguments, dict(kwargs or {}), title)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hetgym._files import as_path
-from hetgym.errors import GraphError, unknown_name
+from hetgym.errors import GraphError, shown, unknown_name
 from hetgym.graph import zoo
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.from_onnx import from_onnx
@@ -46,9 +47,13 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
     size = 1 if batch is None else batch
     if text in zoo.LANGUAGE_MODELS:
         dims = options.pop("dims", {})
+        if not isinstance(dims, Mapping):
+            raise GraphError(f"{text}: dims is {shown(dims)}, not a mapping from names to sizes")
         odd = sorted(dims.keys() - {"sequence"})
         if odd:
             raise GraphError(f"{text}: no dimension is called {odd[0]!r}; it has the dimension 'sequence'")
+        if dims and "sequence" in options:
+            raise GraphError(f"{text}: sequence is given twice, as an option and in dims")
         return zoo.load(text, size, **options, **dims)
     if "dims" not in options and text in zoo.MODELS:
         return zoo.load(text, size, **options)

@@ -47,7 +47,7 @@ def lateness(trace: Record, due: npt.ArrayLike, job: npt.ArrayLike | None = None
         job: [n] job of each operator, 0 to j - 1; by default every operator is a job of its own.
 
     Raises:
-        ProblemError: a deadline that is negative or NaN, or a job without operators or without a deadline.
+        ProblemError: a deadline that is no number, negative or NaN, or a job without operators or without a deadline.
 
     >>> from hetgym import Problem, Schedule, simulate
     >>> problem = Problem.from_arrays([[2.0], [3.0]], [])
@@ -56,8 +56,11 @@ def lateness(trace: Record, due: npt.ArrayLike, job: npt.ArrayLike | None = None
     ([0.0, 1.0], 0.5)
     """
     n = trace.problem.num_operators
-    limits = np.asarray(due, np.float64)
-    of = np.arange(n) if job is None else np.asarray(job)
+    try:
+        limits = np.asarray(due, np.float64)
+        of = np.arange(n) if job is None else np.asarray(job)
+    except (OverflowError, TypeError, ValueError) as cause:
+        raise ProblemError(f"deadlines or jobs are no array of numbers ({cause})") from cause
     if limits.ndim != 1 or not (limits >= 0).all():
         raise ProblemError("deadlines must be one time for each job, not negative")
     if of.shape != (n,) or of.dtype.kind not in "iu" or not np.array_equal(np.unique(of), np.arange(len(limits))):

@@ -30,6 +30,7 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
 
     Raises:
         InvalidSchedule: the schedule is not legal for this problem.
+        ProblemError: not a problem.
         UnknownName: no preset of that name.
         OutOfMemory: the runtime enforces capacities, and a device would exceed its own.
 

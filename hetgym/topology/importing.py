@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hetgym._files import as_path, decoded, read_unpacked
-from hetgym.errors import HetgymError, PlatformError
+from hetgym.errors import HetgymError, PlatformError, shown
 from hetgym.measurements import Dataset
 from hetgym.platform import Platform, load_platform
 from hetgym.topology.boards import Board
@@ -47,6 +47,10 @@ def import_platform(
     hetgym.errors.PlatformError: none.txt: no such file
     """
     file = as_path(path, "a description of a machine", PlatformError)
+    if not isinstance(boards, Sequence) or not all(isinstance(board, Board) for board in boards):
+        raise PlatformError(f"boards is {shown(boards)}, not what hetgym.topology.load_boards returns")
+    if not isinstance(gpu, str):
+        raise PlatformError(f"gpu is {shown(gpu)}, not the name of a GPU")
     if file.suffix in (".yaml", ".yml"):
         return load_platform(file)
     title = name or file.name.partition(".")[0]

@@ -31,9 +31,10 @@ def replay(graph: MeasuredGraph) -> tuple[Problem, Schedule]:
         What :func:`hetgym.simulate` takes; its runtime must be one without contention, as ``classic`` is.
 
     Raises:
-        ProblemError: the graph has too many nodes for its tracks.
-
+        ProblemError: not a measured graph, or one with too many nodes for its tracks.
     """
+    if not isinstance(graph, MeasuredGraph):
+        raise ProblemError(f"replay takes what hetgym.graph.from_trace returns, not {type(graph).__name__}")
     n, d = len(graph.names), len(graph.tracks)
     if n * d > MAX_ENTRIES:
         raise ProblemError(f"measured graph {graph.name!r} has {n} nodes and {d} tracks; that is too many")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hetgym import Problem, Schedule, simulate, validate
 from hetgym.baselines import energy_heft, get, heft, trade_offs
-from hetgym.errors import ConfigError, ProblemError, UnknownName
+from hetgym.errors import ConfigError, InvalidSchedule, ProblemError, UnknownName
 from hetgym.metrics import nondominated
 from hetgym.planning.slack import reclaim_slack
 from hetgym.workloads import RandomMix, textbook
@@ -109,6 +109,9 @@ def test_bad_input() -> None:
         trade_offs(problem, ("enrgy",))
     with pytest.raises(ConfigError, match="at least one"):
         trade_offs(problem, ())
+    for plan in (None, 3, Schedule([0], order=[[0], [], []])):
+        with pytest.raises(InvalidSchedule, match="a schedule is a hetgym.Schedule|1 operators are assigned"):
+            trade_offs(problem, beside=[plan])  # type: ignore[list-item]
     with pytest.raises(ProblemError, match="power"):
         trade_offs(textbook("topcuoglu"))
     assert isinstance(reclaim_slack(problem, heft(problem)), Schedule)

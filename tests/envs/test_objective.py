@@ -82,3 +82,6 @@ def test_lateness_by_hand() -> None:
     for due, job in (([-1.0, 1.0, 1.0], None), ([1.0], None), ([1.0, 1.0], [0, 0, 2]), ([1.0, 1.0], [0.0, 0.0, 1.0])):
         with pytest.raises(ProblemError, match="deadlines"):
             lateness(trace, due, job)
+    for due, job in (("x", None), (object(), None), ([[1.0], 2.0], None), ([10**400] * 3, None), ([1.0], [[0], 0, 0])):
+        with pytest.raises(ProblemError, match="deadlines or jobs are no array of numbers"):
+            lateness(trace, due, job)  # type: ignore[arg-type]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.commands import ask
 
 import hetgym
-from hetgym import ConfigError, InvalidSchedule, Problem, Schedule, UnknownName, export_plan
+from hetgym import ConfigError, InvalidSchedule, Problem, ProblemError, Schedule, UnknownName, export_plan
 from hetgym.export import FORMATS, find_format, plan_schema
 from hetgym.parallel import Group, ParallelPlan, Stage
 
@@ -53,6 +54,19 @@ def test_bad_arguments_are_refused(problem: Problem, tmp_path: Path) -> None:
         export_plan(schedule, "json", tmp_path / "none" / "p.json", problem=problem)
     with pytest.raises(ConfigError, match="'cpu-gpu-npu' has other devices"):
         export_plan(schedule, "accelerate", problem=problem, platform=hetgym.load_platform("cpu-gpu-npu"))
+    for form in ("json", "accelerate"):
+        with pytest.raises(ProblemError, match="a problem is a hetgym.Problem, not str"):
+            export_plan(schedule, form, problem="squeezenet")  # type: ignore[arg-type]
+        wrong: tuple[tuple[dict[str, Any], str], ...] = (
+            ({"platform": "cpu-gpu"}, "what hetgym.load_platform returns, not 'cpu-gpu'"),
+            ({"model": 3}, "the model of a plan is read from a path, not from int 3"),
+            ({"weights": 3}, "weights are a sequence of names, not 3"),
+            ({"weights": [b"w"]}, "weights are a sequence of names"),
+            ({"layers": "model.layers"}, "layers are a sequence of names, not 'model.layers'"),
+        )
+        for arguments, message in wrong:
+            with pytest.raises(ConfigError, match=message):
+                export_plan(schedule, form, problem=problem, **arguments)
     with pytest.raises(InvalidSchedule, match="1 operators are assigned"):
         export_plan(Schedule([0], order=[[0], []]), "accelerate", problem=problem)
 

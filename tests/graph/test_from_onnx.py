@@ -232,6 +232,8 @@ def test_an_axis_without_a_name():
         ({"batch": 2, "dims": {"S": 0}}, r"dims\['S'\] must be a positive whole number, not 0"),
         ({"batch": 2, "dims": {"S": True}}, "not True"),
         ({"batch": 2, "dims": {"S": 2.5}}, "not 2.5"),
+        ({"batch": 2, "dims": [("S", 5)]}, r"dims is \[\('S', 5\)\], not a mapping from names to sizes"),
+        ({"batch": 2, "dims": 5}, "dims is 5, not a mapping"),
         ({"batch": 0, "dims": {"S": 5}}, "batch must be a whole number"),
         ({"batch": True, "dims": {"S": 5}}, "batch must be a whole number"),
         ({"batch": 1 << 40, "dims": {"S": 5}}, "batch must be a whole number"),

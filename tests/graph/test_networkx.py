@@ -82,6 +82,8 @@ def test_an_undirected_graph_a_cycle_and_no_graph():
         from_networkx([])
     with pytest.raises(GraphError, match="graph 'graph' has no operators"):
         from_networkx(nx.DiGraph())
+    with pytest.raises(GraphError, match="takes a DataflowGraph, not DiGraph"):
+        to_networkx(chain())
 
 
 def test_labels_that_read_alike():

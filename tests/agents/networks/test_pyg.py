@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 from hetgym.agents.networks import OperatorDeviceEncoder, to_batch, to_data, to_hetero_data  # noqa: E402
+from hetgym.agents.networks.pyg import AXES  # noqa: E402
 
 CASES: dict[str, dict[str, Any]] = {
     "place": {"id": "HetSchedule-v0"},
@@ -109,6 +110,29 @@ def test_refusals() -> None:
             convert(few)
         with pytest.raises(ConfigError, match="observations of hetgym's environments"):
             convert(np.zeros(3))
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_arrays_that_do_not_fit_each_other_are_refused(kind: str) -> None:
+    observation = observed(kind)
+    for key, axes in AXES[kind].items():
+        for axis, name in enumerate(axes):
+            if name in "fg":  # which features there are is not checked
+                continue
+            short = observation | {key: np.take(observation[key], range(observation[key].shape[axis] - 1), axis)}
+            for convert in (to_data,) if kind == "pipeline" else (to_data, to_hetero_data):
+                with pytest.raises(
+                    ConfigError, match=r"of the observation has shape \(.*does not fit its other arrays"
+                ):
+                    convert(short)
+        if key not in ("devices", "device_mask"):  # by which levels and kinds are told apart
+            with pytest.raises(ConfigError, match=r"the observation has no '\w+'"):
+                to_data({other: part for other, part in observation.items() if other != key})
+    batch = {part: np.stack([values, values]) for part, values in observation.items()}
+    with pytest.raises(ConfigError, match="'costs' of the observation has shape"):
+        to_batch(batch | {"costs": batch["costs"][:, :-1]})
+    with pytest.raises(ConfigError, match="several environments"):
+        to_batch(batch | {"costs": batch["costs"][:-1]})
 
 
 def test_a_network_of_geometric_layers_reads_them() -> None:
