@@ -219,10 +219,15 @@ def doppler_graphs(folder: Path) -> list[Problem]:
     """The task graphs of DOPPLER: identical devices, transfers of one unit a second that never contend."""
     found = []
     for path in sorted(folder.glob("*.json")):
-        data = json.loads(path.read_text())
-        d = data["devices"] if isinstance(data["devices"], int) else len(data["devices"])
-        cost = np.repeat(np.array(data["cost"], float)[:, None], d, axis=1)
-        found.append(Problem.from_arrays(cost, [tuple(edge) for edge in data["edges"]], name=path.stem))
+        try:
+            data = json.loads(path.read_text())
+            d = data["devices"] if isinstance(data["devices"], int) else len(data["devices"])
+            cost = np.repeat(np.array(data["cost"], float)[:, None], d, axis=1)
+            found.append(Problem.from_arrays(cost, [tuple(edge) for edge in data["edges"]], name=path.stem))
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            raise SystemExit(f"{path} is no task graph with cost, edges and devices: {error!r}") from error
+    if not found:
+        raise SystemExit(f"{folder} holds no .json files")
     return found
 
 

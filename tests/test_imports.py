@@ -51,7 +51,24 @@ HEAVY = (
     "ray",
     "tvm",
     "transformers",
+    "sb3_contrib",
+    "tensorboard",
+    "torchrl",
+    "tianshou",
+    "pufferlib",
+    "minari",
+    "huggingface_hub",
+    "jsonschema",
 )
+
+PLAYED = """
+import gymnasium, hetgym
+for name in ("HetSchedule-v0", "HetSplit-v0", "HetPipeline-v0"):
+    env = gymnasium.make(name)
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+gymnasium.make_vec("HetSchedule-v0", num_envs=2).reset(seed=0)
+"""
 
 
 def test_importing_hetgym_loads_no_extra_and_no_compiler() -> None:
@@ -59,6 +76,20 @@ def test_importing_hetgym_loads_no_extra_and_no_compiler() -> None:
     loaded = set(json.loads(python("import hetgym, json, sys; print(json.dumps([m for m in sys.modules]))")))
     assert "hetgym" in loaded
     assert loaded.isdisjoint({*HEAVY, "numba"})
+
+
+@pytest.mark.parametrize(
+    "code",
+    [PLAYED, "import hetgym.agents.hub, hetgym.envs.masked, hetgym.export, hetgym.topology, hetgym.workloads"],
+    ids=["environments", "adapters, exporters and importers"],
+)
+def test_no_extra_is_asked_for(code: str) -> None:
+    """Not even where it is missing, as an import within ``try`` would: every attempt is noted."""
+    finder = "class Finder:\n    def find_spec(name, *_):\n        asked.add(name.partition('.')[0])\n"
+    head = f"import json, sys\nasked = set()\n{finder}sys.meta_path.insert(0, Finder)"
+    script = f"{head}\n{code}\nprint(json.dumps([*asked]))"
+    asked = set(json.loads(python(script)))
+    assert "hetgym" in asked and asked.isdisjoint(HEAVY)
 
 
 def test_scheduling_and_simulating_load_no_extra() -> None:

@@ -76,6 +76,33 @@ def test_field_study_reads_exported_instances(tmp_path: Path) -> None:
     assert all(row["over peer"] == pytest.approx(0.5) for name, row in rows.items() if name != "peer")
 
 
+def test_graphs_of_doppler_are_read_as_its_simulator_runs_them(tmp_path: Path) -> None:
+    """Two devices; the second operator waits for 0.5 s of transfer if it runs apart from the first."""
+    document = {"cost": [2.0, 3.0, 1.0], "edges": [[0, 1, 0.5], [0, 2, 0.0]], "devices": 2}
+    (tmp_path / "small.json").write_text(json.dumps(document))
+    (tmp_path / "named.json").write_text(json.dumps(document | {"devices": ["a", "b"]}))
+    code = (
+        f"import sys, json; sys.path.insert(0, {str(BENCHMARKS)!r}); from pathlib import Path\n"
+        f"from planning import doppler_graphs; import hetgym\nfound = doppler_graphs(Path({str(tmp_path)!r}))\n"
+        "plan = hetgym.Schedule([0, 1, 0], order=[[0, 2], [1]])\n"
+        "print(json.dumps([[p.name, p.cost.tolist(), hetgym.simulate(p, plan).makespan] for p in found]))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    cost = [[2.0, 2.0], [3.0, 3.0], [1.0, 1.0]]
+    assert json.loads(found) == [["named", cost, 5.5], ["small", cost, 5.5]]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"cost": 3, "edges": [], "devices": 2}', '{"cost": [1], "edges": [[0, 9]], "devices": 2}']
+)
+def test_what_is_no_graph_of_doppler_is_refused_in_a_sentence(text: str, tmp_path: Path) -> None:
+    command = [sys.executable, "planning.py", "doppler", "--data", str(tmp_path)]
+    for says in ("holds no .json files", "bad.json is no task graph with cost, edges and devices"):
+        done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True)
+        assert done.returncode == 1 and says in done.stderr and done.stderr.count("\n") == 1
+        (tmp_path / "bad.json").write_text(text)
+
+
 def test_field_study_skips_what_it_has_no_data_for() -> None:
     assert field("doppler").startswith("doppler: skipped")
 

@@ -3,7 +3,7 @@
 A file gives the number of tasks; then a line ``task time count`` for each task, followed by the numbers of as many
 predecessors, on the same line. Where communication is given, each predecessor has a line of its own instead, with the
 time of the transfer: ``predecessor time``. Text after ``#`` is a comment. Tasks are counted from 0 or 1. The dummies at
-the entry and exit, which take no time, do not count as tasks and remain operators.
+the entry and exit, which take no time, do not count as tasks and remain operators; some published copies count both.
 
 Processors are identical. Their number may follow the number of tasks on the first line; otherwise the caller gives it.
 All times are taken as seconds. Transfers cost the given time between any two processors, none without communication:
@@ -45,7 +45,7 @@ def read_stg(path: Path, name: str, devices: int | None = None) -> Problem:
     times, edges, first = _tasks(lines, announced + dummies[1])
     if len(times) - announced not in dummies:
         raise ProblemError(f"{path}: {announced} tasks are announced, but {len(times)} follow, dummies included")
-    if len(times) == announced and len(head.words) == 1 and times[0] == 0:
+    if len(times) == announced and len(head.words) == 1 and times[0] == 0 and not _has_exit(times, edges):
         raise ProblemError(
             f"{path}: {announced} tasks are announced, and as many follow with the dummy at the entry, which does not "
             "count: lines are missing at the end"
@@ -84,6 +84,11 @@ def _tasks(lines: Lines, most: int) -> tuple[list[float], list[tuple[int, int, f
             sources = [_predecessor(row, first, first + most - 1) for row in rows]
         edges += [(source - first, task - first, transfer) for source, transfer in sources]
     return times, edges, first
+
+
+def _has_exit(times: list[float], edges: list[tuple[int, int, float]]) -> bool:
+    """True if the last task is a dummy: it takes no time, and all others come before it."""
+    return times[-1] == 0 and {source for source, _, _ in edges} == set(range(len(times) - 1))
 
 
 def _predecessor(line: Line, first: int, last: int) -> tuple[int, float]:

@@ -17,14 +17,6 @@ from hetgym.errors import ConfigError, UnknownName
 pytestmark = pytest.mark.filterwarnings("ignore")  # of these libraries
 
 SMALL: dict[str, Any] = {"observation": "flat", "completion": "off"}
-LIBRARIES = ("torchrl", "tianshou", "pufferlib", "minari", "huggingface_hub", "torch_geometric", "ray", "torch")
-
-
-def test_none_is_imported_unless_asked_for() -> None:
-    modules = "hetgym, hetgym.envs.masked, hetgym.agents.hub"
-    code = f"import sys, {modules}; print([name for name in {LIBRARIES} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_masks_beside_observations() -> None:

@@ -17,7 +17,20 @@ import hetgym
 from hetgym.errors import GraphError
 from hetgym.graph import MeasuredGraph, from_trace
 from hetgym.workloads import replay
-from tests.graph.traces import BACKWARD, CHAKRA, NODES, QUEUE, chakra, event, field, kernel, kineto, launch, rank
+from tests.graph.traces import (
+    BACKWARD,
+    CHAKRA,
+    NODES,
+    QUEUE,
+    chakra,
+    event,
+    field,
+    kernel,
+    kineto,
+    launch,
+    rank,
+    varint,
+)
 
 US = 1e-6
 
@@ -257,6 +270,67 @@ def test_chakra_runs_first_come_first_served(tmp_path: Path) -> None:
     both = from_trace([path, packed])
     assert makespan(both) == pytest.approx(55)
     assert hetgym.load_problem(path).num_operators == 4
+
+
+def chakra_messages() -> Any:
+    """The part of Chakra's schema (``et_def.proto``, mlcommons/chakra) that is read, compiled by Google's library."""
+    pytest.importorskip("google.protobuf")
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    kind = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="et_def.proto", package="ChakraProtoMsg", syntax="proto3")
+    schema = {
+        "AttributeProto": "name=1 string, double_val=3 double, int32_val=7 int32, int64_val=9 int64, bool_val=27 bool",
+        "GlobalMetadata": "version=1 string",
+        "Node": "id=1 uint64, name=2 string, type=3 int32, ctrl_deps=4 uint64*, data_deps=5 uint64*, "
+        "start_time_micros=6 uint64, duration_micros=7 uint64, attr=10 AttributeProto*",
+    }
+    for name, fields in schema.items():
+        message = file.message_type.add(name=name)
+        if name == "AttributeProto":
+            message.oneof_decl.add(name="value")
+        for row in fields.split(", "):
+            left, type_ = row.split()
+            title, number = left.split("=")
+            base = type_.rstrip("*")
+            made = message.field.add(name=title, number=int(number), label=3 if "*" in type_ else 1)
+            if title.endswith("_val"):  # a value of the oneof is written even if it is 0
+                made.oneof_index = 0
+            if base in schema:
+                made.type, made.type_name = kind.TYPE_MESSAGE, f".ChakraProtoMsg.{base}"
+            else:
+                made.type = getattr(kind, f"TYPE_{base.upper()}")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"ChakraProtoMsg.{name}")) for name in schema
+    }
+
+
+def test_chakra_as_googles_protocol_buffers_write_it(tmp_path: Path) -> None:
+    kinds = chakra_messages()
+    messages = [kinds["GlobalMetadata"](version="0.0.4")]
+    for number, duration, after, host, type_ in (
+        (1, 10, [], True, 4),
+        (2, 40, [1], False, 4),
+        (3, 20, [1], True, 4),
+        (4, 5, [2, 3], False, 7),
+    ):
+        node = kinds["Node"](id=number, name=f"node{number}", type=type_, data_deps=after, ctrl_deps=[999])
+        node.duration_micros = duration
+        node.attr.add(name="is_cpu_op", bool_val=host)
+        node.attr.add(name="x", double_val=2.5)
+        node.attr.add(name="comm_type", int64_val=0)
+        node.attr.add(name="tid", int64_val=3)
+        messages.append(node)
+    path = tmp_path / "chakra.0.et"
+    path.write_bytes(b"".join(varint(message.ByteSize()) + message.SerializeToString() for message in messages))
+    found = from_trace(path)
+    path.write_bytes(CHAKRA)
+    ours = from_trace(path)
+    assert (found.names, found.kinds, found.tracks) == (ours.names, ours.kinds, ours.tracks)
+    assert makespan(found) == makespan(ours) == pytest.approx(55)
+    assert edges(found, "data") == edges(ours, "data")
 
 
 @pytest.mark.parametrize("starts", [(100, 200, 300, 400), (0, 100, 200, 300), (0, 0, 0, 0), (100, 200, 0, 400)])

@@ -218,6 +218,16 @@ def test_bad_descriptions_are_refused_in_a_sentence(name: str, tmp_path: Path) -
     assert message in str(refused.value) and "\n" not in str(refused.value)
 
 
+def test_bad_arguments_are_refused(tmp_path: Path) -> None:
+    for arguments, message in (
+        ({"boards": 3}, "boards is 3, not what hetgym.topology.load_boards returns"),
+        ({"boards": ["A100"]}, r"boards is \['A100'\], not what"),
+        ({"gpu": 3}, "gpu is 3, not the name of a GPU"),
+    ):
+        with pytest.raises(PlatformError, match=message):
+            read(tmp_path, NCCL, "topo.xml", **arguments)
+
+
 def test_bad_data_sheets_are_refused(tmp_path: Path) -> None:
     for text, message in (
         ("boards: 3", "boards is 3, expected a list"),

@@ -89,6 +89,35 @@ def test_flexible_job_shops_choose_their_machines(tmp_path: Path) -> None:
     assert hetgym.baselines.get("cp-sat")(problem).makespan == 10.0
 
 
+MK01 = """10 6 2
+ 6 2 1 5 3 4 3 5 3 3 5 2 1 2 3 4 6 2 3 6 5 2 6 1 1 1 3 1 3 6 6 3 6 4 3
+ 5 1 2 6 1 3 1 1 1 2 2 2 6 4 6 3 6 5 2 6 1 1
+ 5 1 2 6 2 3 4 6 2 3 6 5 2 6 1 1 3 3 4 2 6 6 6 2 1 1 5 5
+ 5 3 6 5 2 6 1 1 1 2 6 1 3 1 3 5 3 3 5 2 1 2 3 4 6 2
+ 6 3 5 3 3 5 2 1 3 6 5 2 6 1 1 1 2 6 2 1 5 3 4 2 2 6 4 6 3 3 4 2 6 6 6
+ 6 2 3 4 6 2 1 1 2 3 3 4 2 6 6 6 1 2 6 3 6 5 2 6 1 1 2 1 3 4 2
+ 5 1 6 1 2 1 3 4 2 3 3 4 2 6 6 6 3 2 6 5 1 1 6 1 3 1
+ 5 2 3 4 6 2 3 3 4 2 6 6 6 3 6 5 2 6 1 1 1 2 6 2 2 6 4 6
+ 6 1 6 1 2 1 1 5 5 3 6 6 3 6 4 3 1 1 2 3 3 4 2 6 6 6 2 2 6 4 6
+ 6 2 3 4 6 2 3 3 4 2 6 6 6 3 5 3 3 5 2 1 1 6 1 2 2 6 4 6 2 1 3 4 2
+"""
+"""Brandimarte 1993, mk01: 55 operations of ten jobs on six machines; the optimum is 40."""
+
+
+def test_a_published_flexible_job_shop(tmp_path: Path) -> None:
+    problem = loaded(tmp_path, MK01, "mk01.fjs")
+    assert (problem.cost.shape, problem.num_edges) == ((55, 6), 45)
+    choices = np.isfinite(problem.cost).sum(axis=1)
+    assert (choices.sum(), choices.max()) == (115, 3)
+    assert 40 <= hetgym.baselines.get("heft")(problem).makespan <= 48
+
+
+@pytest.mark.slow
+def test_mk01_has_its_known_optimum(tmp_path: Path) -> None:
+    pytest.importorskip("ortools")
+    assert hetgym.baselines.get("cp-sat")(loaded(tmp_path, MK01, "mk01.fjs")).makespan == 40.0
+
+
 def test_files_of_jsplib_have_no_suffix(tmp_path: Path) -> None:
     for text in (FT06, TAILLARD):
         found = loaded(tmp_path, text, "ft06")

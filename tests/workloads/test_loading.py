@@ -181,7 +181,11 @@ def test_partitioning_as_a_pipeline(tmp_path: Path) -> None:
         cut.loads([1, 1, 0])
 
 
-@pytest.mark.parametrize("document", [WORKFLOW_14, WORKFLOW_15])
+WORKFLOW_16 = json.loads((Path(__file__).parent / "wfcommons.json").read_text("utf-8"))
+"""The same workflow as the Python package wfcommons 1.6 wrote it, from its own classes of tasks, files and machines."""
+
+
+@pytest.mark.parametrize("document", [WORKFLOW_14, WORKFLOW_15, WORKFLOW_16])
 def test_workflows(tmp_path: Path, document: dict[str, Any]) -> None:
     problem = load_problem(write(tmp_path, document))
     assert problem.device_names == ("slow#0", "fast#1", "fast#2")

@@ -40,7 +40,7 @@ def test_too_large_a_table_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(recorded, "MAX_ENTRIES", 10)
     with pytest.raises(ProblemError, match=r"nodes and 2 tracks; that is too many"):
         replay(from_trace(queue(tmp_path)))
-    with pytest.raises(ProblemError, match="what hetgym.graph.from_trace returns, not PosixPath"):
+    with pytest.raises(ProblemError, match="what hetgym.graph.from_trace returns, not .*Path"):
         replay(queue(tmp_path))  # type: ignore[arg-type]
 
 

@@ -14,6 +14,8 @@ import hetgym
 from hetgym import HetgymError, Problem, ProblemError, load_problem
 from hetgym.workloads import from_networkx, load_suite
 
+HERE = Path(__file__).parent
+
 PLAIN = """          4
           0          0          0
           1          3          1          0
@@ -97,7 +99,35 @@ def test_transfers_take_the_time_that_the_file_gives(tmp_path: Path) -> None:
     assert hetgym.baselines.get("cp-sat")(problem).makespan == 15.0
 
 
-# DOT
+def test_a_copy_whose_first_line_counts_the_dummies(tmp_path: Path) -> None:
+    texts = {"a.stg": PLAIN, "b.stg": PLAIN.replace("4", "6", 1)}
+    usual, copy = (loaded(tmp_path, text, name, devices=2) for name, text in texts.items())
+    assert copy.cost.tolist() == usual.cost.tolist() and edges(copy) == edges(usual)
+
+
+def test_a_graph_as_graphviz_writes_it_after_its_layout() -> None:
+    """graphviz.dot is what ``dot -Tdot`` of Graphviz 2.43 printed, with attributes of its own over several lines."""
+    problem = load_problem(HERE / "graphviz.dot")
+    assert problem.operator_names == ("load", "solve it", "7") and problem.operator_kinds[0] == "Load"
+    assert problem.cost.tolist() == [[2, 3], [6, np.inf], [4.5, 1e-5]]
+    assert edges(problem) == [(0, 1, 8.0), (1, 2, 1.5)]
+
+
+PYDOT = """strict digraph "net" {
+load [cost="2 3", kind=Load];
+"solve it" [cost="6 inf"];
+7 [weight=4.5, cost="4.5 1e-5"];
+load -> "solve it" [bytes=8.0];
+"solve it" -> 7 [weight=1.5, label="a\\"b"];
+}
+"""
+"""What ``networkx.nx_pydot.write_dot`` wrote for the same graph, with pydot 4."""
+
+
+def test_a_graph_as_networkx_writes_it(tmp_path: Path) -> None:
+    ours, theirs = loaded(tmp_path, PYDOT, "net.dot"), load_problem(HERE / "graphviz.dot")
+    assert ours.cost.tolist() == theirs.cost.tolist() and edges(ours) == edges(theirs)
+    assert ours.operator_names == theirs.operator_names
 
 
 def test_a_graph_in_dot(tmp_path: Path) -> None:
@@ -208,6 +238,7 @@ BAD = [
     ("a.stg", "", "a.stg: ends before the number of tasks"),
     ("a.stg", "2 1\n0 1 0\n", "a.stg: 2 tasks are announced, but 1 follow, dummies included"),
     ("a.stg", PLAIN.partition("5          0")[0], "line 7: ends before a time|5 follow"),
+    ("a.stg", PLAIN.replace("4", "6", 1).partition("5          0")[0], "6 tasks are announced, but 5 follow"),
     ("a.stg", SHORT, "4 tasks are announced, and as many follow with the dummy at the entry.* lines are missing"),
     ("a.stg", "999999999 1\n0 1 0\n", "line 1: the number of tasks is '999999999', not a whole number from 1 to 1"),
     ("a.stg", "1 999999\n0 1 0\n", "the number of processors is '999999'"),
