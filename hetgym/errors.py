@@ -164,12 +164,12 @@ def size(amount: float, digits: int = 3) -> str:
     """Bytes in the unit that suits them.
 
     >>> size(102_228_128), size(102_228_128, digits=4), size(12.3)
-    ('102 MB', '102.2 MB', '12.3 bytes')
+    ('102 MB', '102.2 MB', '12.3 B')
     """
     for scale, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if amount >= scale:
             return f"{amount / scale:.{digits}g} {unit}"
-    return f"{amount:.{digits}g} bytes"
+    return f"{amount:.{digits}g} B"
 
 
 class _Short(reprlib.Repr):

@@ -198,9 +198,9 @@ def _per_input(count: float) -> Callable[[Operator], float]:
 
 
 def integers(op: Operator, key: str) -> tuple[int, ...]:
-    """An attribute that is a list of whole numbers; empty if it is missing or text."""
+    """An attribute that is a list of whole numbers, or one of them; empty if it is missing."""
     value = op.attributes.get(key, ())
-    return value if isinstance(value, tuple) else () if isinstance(value, str) else (int(value),)
+    return value if isinstance(value, tuple) else (int(value),)
 
 
 def integer(op: Operator, key: str, default: int) -> int:
