@@ -17,30 +17,31 @@ from hetgym._jit import known_kernels, lean, save_kernel, step
 
 SCRIPT = """
 import numpy as np
-from hetgym.planning import decode_placement
+from hetgym.planning.ranks import list_order
 from hetgym.workloads import textbook
-print(decode_placement(textbook("topcuoglu"), np.zeros(10, np.int32)).makespan)
+print(list_order(textbook("topcuoglu").arrays, np.arange(10.0)).tolist())
 """
 
 
 def test_a_change_in_a_called_kernel_or_its_records_is_seen_by_its_callers(tmp_path: Path) -> None:
-    """In another copy of the package, inputs then take a second at least to be ready."""
+    """In another copy of the package, the operator of the least priority then comes first."""
     package = tmp_path / "hetgym"
     shutil.copytree(Path(hetgym.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
 
-    def makespan() -> float:
+    def order() -> list[int]:
         done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, check=True)
-        return float(done.stdout)
+        return list(map(int, done.stdout.strip("[]\n").split(",")))
 
-    assert makespan() == 127.0
-    timeline = package / "planning" / "timeline.py"
-    text = timeline.read_text("utf-8")
-    assert text.count("    ready = 0.0\n") == 1
-    timeline.write_text(text.replace("    ready = 0.0\n", "    ready = 1.0\n"), "utf-8")
-    assert makespan() == 128.0
+    assert order() == [0, 5, 4, 3, 2, 6, 1, 8, 7, 9]
+    queue = package / "planning" / "ready_queue.py"
+    text = queue.read_text("utf-8")
+    assert text.count("READY, -priority[") == 2
+    queue.write_text(text.replace("READY, -priority[", "READY, priority["), "utf-8")
+    changed = order()
+    assert changed == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     for path in package.rglob("*.py"):
-        path.write_text(path.read_text("utf-8").replace("Timeline", "Chart"), "utf-8")  # a record of the cached kernels
-    assert makespan() == 128.0
+        path.write_text(path.read_text("utf-8").replace("ReadyQueue", "Waiting"), "utf-8")  # a record of cached kernels
+    assert order() == changed
 
 
 def test_compiling_is_announced_once_and_only_when_it_takes_long(tmp_path: Path) -> None:

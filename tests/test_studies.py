@@ -122,7 +122,7 @@ def test_suites_of_the_studies() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "agents_streaming.py --episodes 1",
+        "agents_streaming.py --episodes 1 --jobs 2 --gaps 0.6",
         "policies.py --small 1 --large 0 --huge 0 --networks 0 --searches 1",
         "proposals.py lists --small 1 --large 0",
         "proposals.py time --small 1 --large 0 --budgets 0.005 --only place-v2",

@@ -81,7 +81,7 @@ def test_planned_times_are_the_simulated_ones(problem: Problem, runtime: Runtime
 @pytest.mark.parametrize("name", PLANNERS)
 def test_planned_times_are_the_simulated_ones_under_every_preset(name: str) -> None:
     for seed in range(2):
-        problem = RandomMix()(np.random.default_rng(seed))
+        problem = RandomMix(operators=(12, 24))(np.random.default_rng(seed))
         for runtime in PRESETS:
             assert_plans_for(name, problem, runtime)
 

@@ -20,7 +20,7 @@ SLOW = {"cp-sat", "tvm-fusion"}  # minutes, or an extra
 def test_the_same_makespan_inside_and_outside(name: str) -> None:
     scheduler = brief(name)
     runtimes = ("classic", "links", "framework") if name in ("heft", "peft-again", "place-v2") else ("classic", "links")
-    for problem in (textbook("topcuoglu"), RandomMix()(np.random.default_rng(0))):
+    for problem in (textbook("topcuoglu"), RandomMix(operators=(12, 24))(np.random.default_rng(0))):
         for runtime in runtimes:
             env = HetScheduleEnv(problem, decode="append", runtime=runtime, observation="candidates", completion="off")
             policy = as_policy(name, **scheduler.options)
