@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT / "tests"))  # tests import oracle.py and strategies
 
 settings.register_profile(
     "deterministic",
+    max_examples=60,
     deadline=None,  # kernels may compile inside the first example
     derandomize=True,
     database=None,

@@ -74,6 +74,7 @@ module.write_bytes = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_a_profile_that_is_killed_between_its_table_and_its_card_goes_on(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     assert run(*SMALL, cwd=tmp_path, code=DOOMED).returncode == -signal.SIGKILL
