@@ -75,7 +75,8 @@ class Calibration:
         extra_bytes: [n, d] bytes from other devices in the measurement of ``extra`` [byte].
         dispatch: [d] time from one operator to the next [s].
         publish: [t, d] time to write a tensor to shared memory [s]; NaN if not measured.
-        publishing, reading: for each device a line through the measured times of writing and of remote reading.
+        publishing, reading: for each device a line through the measured times of writing a tensor, and through the
+            additional times of operators with remote inputs.
         lag: time from a tensor's publication to the start of the operator that waits for it, beyond
             ``dispatch`` [s].
     """
@@ -116,6 +117,7 @@ class Calibration:
             "lag_s": self.lag,
             "publish_latency_s": [line.seconds for line in self.publishing],
             "publish_bandwidth": [1 / line.per_byte if line.per_byte > 0 else None for line in self.publishing],
+            "remote_read_s": [line.seconds for line in self.reading],
             "remote_read_s_per_byte": [line.per_byte for line in self.reading],
         }
 
@@ -156,7 +158,7 @@ def calibrate(graph: DataflowGraph, runs: Sequence[Execution]) -> Calibration:
         frozen(dispatch),
         frozen(publish),
         tuple(fit_line(sizes, publish[:, a]) for a in range(d)),
-        tuple(fit_line(extra_bytes[:, a], extra[:, a], through_zero=True) for a in range(d)),
+        tuple(fit_line(extra_bytes[:, a], extra[:, a]) for a in range(d)),
         max(0.0, float(np.median(lags)) - float(dispatch.mean())) if lags else 0.0,
     )
 
@@ -210,7 +212,7 @@ def remote_bytes(problem: Problem, assignment: IntArray, order: Sequence[IntArra
     )
 
 
-def fit_line(size: FloatArray, seconds: FloatArray, through_zero: bool = False) -> Line:
+def fit_line(size: FloatArray, seconds: FloatArray) -> Line:
     """Fit a robust line with non-negative coefficients, by the median slope of all pairs of points.
 
     Source: Theil, Proc. Kon. Ned. Akad. Wet. 53, 1950; here pairs are weighted by their distance, and the intercept is
@@ -219,7 +221,6 @@ def fit_line(size: FloatArray, seconds: FloatArray, through_zero: bool = False) 
     Args:
         size: [k] bytes.
         seconds: [k] times [s]; NaN are left out.
-        through_zero: True to fix the intercept at 0.
 
     >>> line = fit_line(1e6 * np.arange(6), np.array([1e-5, 2.1e-4, 9.0, 6.1e-4, 8.1e-4, 1.01e-3]))
     >>> f"{line.seconds:.0e} {line.per_byte:.0e}"
@@ -229,12 +230,11 @@ def fit_line(size: FloatArray, seconds: FloatArray, through_zero: bool = False) 
     x, y = np.asarray(size)[seen], np.asarray(seconds)[seen]
     if len(x) == 0:
         return Line(0.0, 0.0)
-    if not through_zero:
-        a, b = np.triu_indices(len(x), 1)
-        slope = max(0.0, _weighted_median(y[b] - y[a], x[b] - x[a]))
-        start = float(np.median(y - slope * x))
-        if start >= 0:
-            return Line(start, slope)
+    a, b = np.triu_indices(len(x), 1)
+    slope = max(0.0, _weighted_median(y[b] - y[a], x[b] - x[a]))
+    start = float(np.median(y - slope * x))
+    if start >= 0:
+        return Line(start, slope)
     return Line(0.0, max(0.0, _weighted_median(y, x)))
 
 

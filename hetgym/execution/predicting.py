@@ -42,8 +42,8 @@ class Prices:
 def prices(calibration: Calibration, schedule: Schedule) -> Prices:
     """Price the operators of one schedule.
 
-    The additional time for remote inputs was measured with as many remote inputs as possible. It is scaled by the
-    bytes that are remote under this schedule. Without a measurement the device's fitted line is used.
+    The additional time for remote inputs was measured with as many remote inputs as possible. It is scaled to the
+    bytes that are remote under this schedule by the device's fitted line, which alone is used without a measurement.
     """
     graph = calibration.graph
     problem = bare_problem(graph, calibration.devices)
@@ -51,9 +51,12 @@ def prices(calibration: Calibration, schedule: Schedule) -> Prices:
     own = np.arange(len(graph))
     size = remote_bytes(problem, where, order)
     seen, seen_bytes = calibration.extra[own, where], calibration.extra_bytes[own, where]
-    by_line = np.array([line.per_byte for line in calibration.reading])[where] * size
+    start, slope = np.array([(line.seconds, line.per_byte) for line in calibration.reading])[where].T
+    by_line = np.where(size > 0, start + slope * size, 0.0)
     measured = np.isfinite(seen) & (seen_bytes > 0)
+    as_line = measured & (start + slope * seen_bytes > 0)
     share = np.divide(size, seen_bytes, out=np.zeros(len(graph)), where=measured)
+    share = np.divide(by_line, start + slope * seen_bytes, out=share, where=as_line)
     extra = np.where(measured, np.nan_to_num(seen) * np.minimum(share, 2.0), by_line)
     local = calibration.local[own, where]
     compute = np.maximum(local + extra, 0.1 * local)
@@ -109,6 +112,6 @@ def planning_problem(calibration: Calibration) -> Problem:
         for b in range(d):
             if a != b:
                 per_byte = calibration.publishing[a].per_byte + calibration.reading[b].per_byte
-                latency[a, b] = calibration.publishing[a].seconds + calibration.lag
+                latency[a, b] = calibration.publishing[a].seconds + calibration.lag + calibration.reading[b].seconds
                 bandwidth[a, b] = 1 / per_byte if per_byte > 0 else np.inf
     return bare.replace(cost=calibration.local + calibration.dispatch, latency=latency, bandwidth=bandwidth)

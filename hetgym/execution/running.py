@@ -150,11 +150,9 @@ def execute(
 def _execution(cluster: Cluster, loaded: Loaded, runs: list[Times]) -> Execution:
     """Collect the rounds of one schedule, in seconds."""
     problem, assignment = cluster.problem, loaded.schedule.assignment
-    tensor, reader = problem.edge_tensor, assignment[problem.edge_target]
-    maker = problem.edge_source
-    remote = assignment[maker] != reader
+    tensor, maker = problem.edge_tensor, problem.edge_source
+    remote = assignment[maker] != assignment[problem.edge_target]
     start, finish = (np.stack([getattr(times, what) for times in runs]) * 1e-9 for what in ("start", "finish"))
     sent = np.where(remote, np.stack([times.sent[tensor] for times in runs]) * 1e-9, finish[:, maker])
-    there = [np.maximum(times.published[tensor], times.fetched[reader, tensor]) for times in runs]
-    arrived = np.where(remote, np.stack(there) * 1e-9, finish[:, maker])
+    arrived = np.where(remote, np.stack([times.published[tensor] for times in runs]) * 1e-9, finish[:, maker])
     return Execution(problem, loaded.schedule, loaded, start, finish, sent, arrived)

@@ -76,7 +76,7 @@ class Layout:
     @property
     def words(self) -> int:
         """Number of words."""
-        return self.times + 2 * self.operators + (2 + self.workers) * len(self.tensors)
+        return self.times + 2 * self.operators + 2 * len(self.tensors)
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -103,14 +103,12 @@ class Times(NamedTuple):
         start, finish: [n] start and finish of each operator.
         sent, published: [t] begin and end of writing each tensor to its slot; for tensors that did not move these are
             of an earlier run, or 0.
-        fetched: [d, t] time at which a device had copied the tensor into its own memory; 0 if it reads in place.
     """
 
     start: npt.NDArray[np.int64]
     finish: npt.NDArray[np.int64]
     sent: npt.NDArray[np.int64]
     published: npt.NDArray[np.int64]
-    fetched: npt.NDArray[np.int64]
 
 
 class SharedMemory:
@@ -137,9 +135,8 @@ class SharedMemory:
 
     def times(self) -> Times:
         """The time stamps; views, not copies."""
-        n, t, d = self.layout.operators, len(self.layout.tensors), self.layout.workers
-        start, finish, sent, published, fetched = np.split(self._numbers[self.layout.times :], np.cumsum([n, n, t, t]))
-        return Times(start, finish, sent, published, fetched.reshape(d, t))
+        n, t = self.layout.operators, len(self.layout.tensors)
+        return Times(*np.split(self._numbers[self.layout.times :], np.cumsum([n, n, t])))
 
     def touch(self) -> None:
         """Read every page once, so that this process has no page faults later."""

@@ -1,13 +1,10 @@
-"""Timing on CUDA devices: by events, or by the replay of CUDA graphs for work that is shorter than its launch.
-
-The logic is tested on a simulated device, and only occasionally on real GPUs; no figures that this repository publishes
-were measured with it. Check times from a new kind of GPU with care.
-"""
+"""Timing on CUDA devices: by events, or by the replay of CUDA graphs for work that is shorter than its launch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -93,9 +90,24 @@ class CudaTimer:
             raise ConfigError(f"no CUDA device {device}; there are {torch.cuda.device_count()}, numbered from 0")
         self._torch: Any = torch
         self._device = device
+        with torch.cuda.device(device):
+            self._stream = torch.cuda.Stream()
         self._budget = budget
         cache = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0)) or 64 << 20
         self._waste = torch.empty(_FLUSH_SHARE * cache, dtype=torch.uint8, device=f"cuda:{device}") if flush else None
+
+    @contextmanager
+    def stream(self) -> Iterator[None]:
+        """A context in which work is launched on the stream of the measurements.
+
+        A forward pass belongs in it if gradients are to be timed: torch launches them on the stream of the forward
+        pass, and only work on the stream of the measurement can be captured.
+        """
+        torch = self._torch
+        with torch.cuda.device(self._device):
+            self._stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self._stream):
+                yield
 
     def time(self, run: Callable[[], object]) -> CudaTiming:
         """Time a callable that launches work on the current stream of the device.
@@ -103,18 +115,13 @@ class CudaTimer:
         It is called several times beforehand, so that libraries choose their kernels and memory is allocated.
         Its results are discarded.
         """
-        torch = self._torch
-        with torch.cuda.device(self._device), torch.no_grad():
-            stream = torch.cuda.Stream()
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):  # captures use a separate stream, so warm up on it
-                for _ in range(_WARM_UP):
-                    run()
-                estimate = min(self._between(run) for _ in range(_WARM_UP))
-                if estimate >= GRAPH_BELOW:
-                    return CudaTiming(self._repeat(lambda: self._between(run, self._flush)), "events", 1)
-                calls = calls_at_once(estimate)
-                return self._many(run, calls)
+        with self.stream(), self._torch.no_grad():
+            for _ in range(_WARM_UP):
+                run()
+            estimate = min(self._between(run) for _ in range(_WARM_UP))
+            if estimate >= GRAPH_BELOW:
+                return CudaTiming(self._repeat(lambda: self._between(run, self._flush)), "events", 1)
+            return self._many(run, calls_at_once(estimate))
 
     def _many(self, run: Callable[[], object], calls: int) -> CudaTiming:
         def work() -> None:
@@ -143,7 +150,7 @@ class CudaTimer:
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, stream=self._stream):
                 work()
         except RuntimeError:
             torch.cuda.synchronize()

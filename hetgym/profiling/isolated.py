@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from hetgym.errors import UnsupportedOperator, require
@@ -72,7 +73,7 @@ class Bench:
             raise UnsupportedOperator(f"operator {operator.name!r} ({operator.kind}) has no gradient")
         for x in leaves:
             x.requires_grad_(True)
-        with torch.enable_grad():
+        with torch.enable_grad(), self._cuda.stream() if self._cuda is not None else nullcontext():
             results = kernel(*operands)
         given = [(y, torch.randn(y.shape, generator=rng).to(y)) for y in results if y.requires_grad]
         if not given:

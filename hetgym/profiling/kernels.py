@@ -76,19 +76,20 @@ class Weights:
     """
 
     def __init__(self, seed: int = 0) -> None:
+        self._torch = require("torch", "torch", "running operators")
         self._seed = seed
         self._made: dict[tuple[Any, ...], Any] = {}
 
-    def of(self, torch: Any, operator: Operator, at: int, device: str, rng: Any) -> Any:
+    def of(self, operator: Operator, at: int, device: str, rng: Any) -> Any:
         """The tensor for a constant operand; for a constant without a name, a new one is drawn from ``rng``."""
         tensor = operator.inputs[at]
         if not tensor.name:
-            return _values(torch, operator, at, device, rng)
+            return values_of(operator, at, device, rng)
         key = (tensor.name, tensor.shape, tensor.dtype, _positive(operator, at), _bound(operator, at), device)
         if key not in self._made:
             digest = hashlib.sha256(f"{self._seed} {key}".encode()).digest()
-            own = torch.Generator().manual_seed(int.from_bytes(digest[:8], "big", signed=True))
-            self._made[key] = _values(torch, operator, at, device, own)
+            own = self._torch.Generator().manual_seed(int.from_bytes(digest[:8], "big", signed=True))
+            self._made[key] = values_of(operator, at, device, own)
         return self._made[key]
 
 
@@ -123,10 +124,8 @@ def make_kernel(operator: Operator, device: str = "cpu", rng: Any = None, weight
             f"operator {operator.name!r} ({operator.kind}): torch cannot run it ({reason})"
         ) from cause
     rng = rng if rng is not None else torch.Generator().manual_seed(0)
-    values = _values if weights is None else weights.of
-    constants = {
-        at: values(torch, operator, at, device, rng) for at, tensor in enumerate(operator.inputs) if tensor.constant
-    }
+    values = values_of if weights is None else weights.of
+    constants = {at: values(operator, at, device, rng) for at, tensor in enumerate(operator.inputs) if tensor.constant}
     return Kernel(operator, call, constants, device)
 
 
@@ -145,7 +144,7 @@ def activations(operator: Operator, device: str = "cpu", rng: Any = None) -> tup
     torch = require("torch", "torch", "running operators")
     rng = rng if rng is not None else torch.Generator().manual_seed(1)
     free = [at for at, tensor in enumerate(operator.inputs) if not tensor.constant]
-    return tuple(_values(torch, operator, at, device, rng) for at in free)
+    return tuple(values_of(operator, at, device, rng) for at in free)
 
 
 def dtype_of(tensor: Tensor) -> Any:
@@ -160,8 +159,16 @@ def dtype_of(tensor: Tensor) -> Any:
     return getattr(torch, TORCH_DTYPES[tensor.dtype])
 
 
-def _values(torch: Any, operator: Operator, at: int, device: str, rng: Any) -> Any:
-    """Values for one operand: weights scaled so that activations stay near one, indices within their table."""
+def values_of(operator: Operator, at: int, device: str, rng: Any) -> Any:
+    """Random values for one operand: weights scaled so that activations stay near one, indices within their table.
+
+    Args:
+        operator: the operator that reads them.
+        at: number of the operand.
+        device: a torch device.
+        rng: a ``torch.Generator`` of the CPU.
+    """
+    torch = require("torch", "torch", "running operators")
     tensor, dtype = operator.inputs[at], dtype_of(operator.inputs[at])
     if dtype.is_floating_point:
         values = torch.randn(tensor.shape, generator=rng)
@@ -305,10 +312,11 @@ def _einsum(torch: Any, op: Operator) -> Call:
 
 def _attention(torch: Any, op: Operator) -> Call:
     run, causal = torch.nn.functional.scaled_dot_product_attention, bool(integer(op, "is_causal", 0))
-    masked = len(op.inputs) > 3 and op.inputs[3].size > 1
-    if masked:
-        return lambda x: run(x[0], x[1], x[2], attn_mask=x[3])
-    return lambda x: run(x[0], x[1], x[2], is_causal=causal)
+    query, key = op.inputs[0].shape, op.inputs[1].shape
+    grouped = len(query) == 4 == len(key) and query[1] != key[1]  # several heads of queries to one of keys
+    if len(op.inputs) > 3 and op.inputs[3].size > 1:
+        return lambda x: run(x[0], x[1], x[2], attn_mask=x[3], enable_gqa=grouped)
+    return lambda x: run(x[0], x[1], x[2], is_causal=causal, enable_gqa=grouped)
 
 
 def _cell(torch: Any, op: Operator) -> Call:

@@ -120,7 +120,7 @@ class Worker:
             self.stop()
             return None
         answer = _line(process, limit)
-        if answer is None:
+        if answer is None or answer.get("lost"):
             self.stop()
         return answer
 

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import sys
+from importlib import import_module
 from typing import IO, Any
 
 import numpy as np
@@ -34,28 +35,36 @@ def serve(
 
     Args:
         settings: settings of this process, whose environment was set before it started.
-        memory_limit: most memory that the system grants to the process [byte].
+        memory_limit: most memory that the process may allocate: of the system, or of the CUDA device [byte].
         requests: stream of requests.
         answers: stream for answers.
         device: device to measure: ``cpu``, or a CUDA device.
     """
     settings.settle()
-    _limit_memory(int(memory_limit))
-    _warm_up()
+    _limit_memory(int(memory_limit), device)
+    _warm_up(device)
     print(json.dumps({"ready": os.getpid()}), file=answers, flush=True)
     for line in requests:
         print((_apart if device == "cpu" else _answer)(json.loads(line), device), file=answers, flush=True)
 
 
-def _warm_up() -> None:
-    """Run a small computation, so that torch loads its libraries before a fork; it is too small to start threads."""
+def _warm_up(device: str) -> None:
+    """Run a small computation, so that torch loads its libraries before a fork; it is too small to start threads.
+
+    On CUDA gradients are computed as well, by whose thread the device must have been used before a product runs there.
+    """
     image, weight, row = Tensor((1, 1, 3, 3)), Tensor((1, 1, 3, 3), constant=True), Tensor((2, 2))
     for op in (
         Operator("conv", "Conv", (image, weight), (Tensor((1, 1, 1, 1)),)),
         Operator("product", "MatMul", (row, row), (row,)),
         Operator("sum", "Add", (row, row), (row,)),
     ):
-        make_kernel(op)(*activations(op))
+        make_kernel(op, device)(*activations(op, device))
+    if device != "cpu":
+        torch: Any = import_module("torch")
+        with torch.enable_grad():
+            x = torch.ones(1, device=device, requires_grad=True)
+            torch.autograd.grad(x * x, x)
 
 
 def _apart(request: dict[str, Any], device: str) -> str:
@@ -93,6 +102,7 @@ def _answer(request: dict[str, Any], device: str) -> str:
     except (MemoryError, RuntimeError) as error:  # torch raises either if it gets no memory
         refused = isinstance(error, MemoryError) or "memory" in str(error).lower()
         answer = {"status": "memory" if refused else "unsupported", "why": str(error).partition("\n")[0]}
+        answer["lost"] = "CUDA error" in str(error)  # after one, every call of this process fails
     return json.dumps(answer)
 
 
@@ -125,7 +135,15 @@ def _graph(request: dict[str, Any], device: str) -> dict[str, Any]:
     }
 
 
-def _limit_memory(limit: int) -> None:
+def _limit_memory(limit: int, device: str) -> None:
+    """Limit the memory of this process.
+
+    Libraries of CUDA reserve much more of the address space than they use, so on a GPU only its own memory is limited.
+    """
+    if device != "cpu":
+        cuda: Any = import_module("torch").cuda
+        cuda.set_per_process_memory_fraction(min(1.0, limit / cuda.get_device_properties(device).total_memory), device)
+        return
     try:
         import resource
     except ImportError:  # not on this system; only the parent's estimate limits memory

@@ -32,7 +32,7 @@ class Pretender:
 
     Attributes:
         local: [n, d] run times [s].
-        slower: [d] reading a remote byte, beyond reading a local one [s].
+        slower: [d, 2] an operator with remote inputs: fixed, and for each remote byte [s].
         publish: [d, 2] writing a tensor: fixed, and for each byte [s].
         dispatch: [d] before every operator [s].
         lag: until a reader notices [s].
@@ -66,7 +66,8 @@ class Pretender:
                 ready = [arrived[e] + (self.lag if where[problem.edge_source[e]] != k else 0) for e in incoming]
                 start[i] = max([free[k], *ready]) + self.dispatch[k]
                 remote = sum(float(problem.edge_bytes[e]) for e in incoming if first[e])
-                finish[i] = start[i] + self.local[i, k] + self.slower[k] * remote
+                slower = self.slower[k, 0] + self.slower[k, 1] * remote if remote else 0.0
+                finish[i] = start[i] + self.local[i, k] + slower
                 outgoing = np.flatnonzero(problem.edge_source == i)
                 away = [e for e in outgoing if where[problem.edge_target[e]] != k]
                 cost = self.publish[k, 0] + self.publish[k, 1] * problem.edge_bytes[away[0]] if away else 0.0

@@ -19,7 +19,7 @@ def machine() -> Pretender:
     return Pretender(
         graph,
         rng.uniform(1e-4, 1e-3, (40, 2)),
-        np.array([2e-10, 3e-10]),
+        np.array([[0.0, 2e-10], [2e-5, 3e-10]]),
         np.array([[4e-6, 2e-10], [8e-6, 1e-10]]),
         np.array([3e-6, 5e-6]),
         1e-6,
@@ -38,7 +38,8 @@ def test_it_recovers_what_the_machine_costs(machine: Pretender) -> None:
     for k in range(2):
         assert found.publishing[k].seconds == pytest.approx(machine.publish[k, 0], rel=1e-3)
         assert found.publishing[k].per_byte == pytest.approx(machine.publish[k, 1], rel=1e-3)
-        assert found.reading[k].per_byte == pytest.approx(machine.slower[k], rel=1e-6)
+        assert found.reading[k].seconds == pytest.approx(machine.slower[k, 0], rel=1e-6, abs=1e-10)
+        assert found.reading[k].per_byte == pytest.approx(machine.slower[k, 1], rel=1e-6)
     assert found.lag == pytest.approx(machine.lag, abs=2e-6)
 
 
@@ -100,7 +101,7 @@ def test_placements_are_legal_different_and_held_out(machine: Pretender) -> None
 
 def test_a_small_graph_has_few_placements() -> None:
     graph = random_graph(2, np.random.default_rng(0))
-    machine = Pretender(graph, np.ones((2, 2)), np.zeros(2), np.zeros((2, 2)), np.zeros(2), 0.0)
+    machine = Pretender(graph, np.ones((2, 2)), np.zeros((2, 2)), np.zeros((2, 2)), np.zeros(2), 0.0)
     problem = planning_problem(calibrated(machine))
     assert held_out_placements(graph, problem, 17, np.random.default_rng(0)) == []  # all four are calibration's
 

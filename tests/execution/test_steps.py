@@ -85,11 +85,11 @@ def test_slots_do_not_overlap_and_words_are_apart() -> None:
     memory = SharedMemory(layout)
     memory.fill()
     times = memory.times()
-    assert [part.shape for part in times] == [(7,), (7,), (4,), (4,), (3, 4)]
-    times.fetched[2, 3] = 5
+    assert [part.shape for part in times] == [(7,), (7,), (4,), (4,)]
+    times.published[3] = 5
     assert memory.words[layout.words - 1] == 5
     other = SharedMemory(layout, memory.descriptor)
-    assert other.times().fetched[2, 3] == 5
+    assert other.times().published[3] == 5
 
 
 def test_only_the_first_reader_of_a_device_reads_from_afar() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,7 +48,7 @@ class Simulated:
                 device.now += REPLAY + sum(self.parts)
 
         @contextmanager
-        def graph(captured: CUDAGraph) -> Iterator[None]:
+        def graph(captured: CUDAGraph, stream: Any) -> Iterator[None]:
             if not device.capturable:
                 raise RuntimeError("operation not permitted when stream is capturing")
             device.parts = captured.parts = []
@@ -161,10 +162,16 @@ def test_copies_are_timed_by_events(device: Simulated, monkeypatch: pytest.Monke
     assert made[:2] == [{"pin_memory": True}, {"device": "cuda:0"}]
 
 
-def test_a_real_device() -> None:
+def gpu() -> Any:
+    """Torch, where it sees a GPU; elsewhere the test is skipped."""
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
+    return torch
+
+
+def test_a_real_device() -> None:
+    torch = gpu()
     x = torch.ones(256, 256, device="cuda")
     short, long = torch.ones(8, device="cuda"), torch.ones(1 << 28, device="cuda")
     timer = CudaTimer(flush=True)
@@ -172,3 +179,41 @@ def test_a_real_device() -> None:
     assert timer.time(lambda: long + 1).timing.seconds > GRAPH_BELOW
     assert timer.time(lambda: (x @ x).sum().item()).method in ("loop", "events")  # synchronises
     assert measure_cuda_link("cpu", "cuda:0", [1 << 12, 1 << 22]).bandwidth > 1e8
+
+
+def test_a_profile_of_a_real_device(tmp_path: Path) -> None:
+    """Operators, gradients and a graph; one operator that is too large for the limit, and one that torch lacks."""
+    gpu()
+    from hetgym.graph import DataflowGraph, Operator, Tensor
+    from hetgym.profiling.session import Item, Profile
+
+    x, w, huge = Tensor((64, 512)), Tensor((512, 512), constant=True), Tensor((1 << 30,))
+    product = Operator("product", "MatMul", (x, w), (x,))
+    relu, again = (Operator(name, "Relu", (x,), (x,)) for name in ("relu", "again"))
+    items = [
+        Item("one", product),
+        Item("one", product, direction="backward"),
+        Item("one", Operator("huge", "Relu", (huge,), (huge,))),
+        Item("one", Operator("task", "Task", (x,), (x,))),
+        Item("chain", graph=DataflowGraph([product, relu, again], [(0, 0, 1), (1, 0, 2)], "chain")),
+    ]
+    profile = Profile(tmp_path / "p.csv.gz", memory_limit=1e10, device="cuda:0", rounds=5)
+    table = profile.run([*items[:2], *items[3:]])
+    tight = Profile(tmp_path / "q.csv.gz", memory_limit=1e10, device="cuda:0")
+    tight.memory_limit = 2e9  # the estimate passes, the device refuses
+    assert [row.status for row in tight.run([items[2]])] == ["memory"]
+    status = {(row.operator.kind, row.direction, row.context): row.status for row in table}
+    assert status.pop(("Task", "forward", "isolated")) == "unsupported"
+    assert set(status.values()) == {"ok"} and len(status) == 5
+    assert all(1e-7 < row.seconds < 5e-5 for row in table.timed() if row.operator.kind != "Graph")  # no launches
+    parts = sum(row.seconds * row.count for row in table.timed() if row.operator.kind in ("MatMul", "Relu"))
+    assert table.graphs()["chain"] > parts / 3
+
+
+def test_peaks_of_a_real_device() -> None:
+    gpu()
+    from hetgym.profiling.peaks import peaks_here
+
+    peaks = peaks_here("cuda:0", 0.2)
+    assert peaks.flops["float16"] > peaks.flops["float32"] > 1e11
+    assert peaks.bandwidth > 1e10 and 1e-7 < peaks.dispatch < 1e-4

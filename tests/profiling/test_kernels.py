@@ -140,3 +140,13 @@ def test_operators_of_a_graph_share_the_weights_of_one_name():
 def test_what_cannot_run_is_refused(op, words):
     with pytest.raises(UnsupportedOperator, match=words):
         make_kernel(op)
+
+
+@pytest.mark.parametrize("mask", [(), (Tensor((1, 1, 1, 6)),)])
+def test_heads_of_queries_share_heads_of_keys(mask):
+    q, k = Tensor((2, 8, 1, 4)), Tensor((2, 2, 6, 4))
+    op = Operator("attention", "Attention", (q, k, k, *mask), (q,))
+    query, key, value, *rest = activations(op)
+    wide = [x.repeat_interleave(4, 1) for x in (key, value)]
+    expected = torch.nn.functional.scaled_dot_product_attention(query, *wide, *rest)
+    torch.testing.assert_close(make_kernel(op)(query, key, value, *rest)[0], expected)
