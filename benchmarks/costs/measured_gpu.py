@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--table", default="h100")
     options = parser.parse_args()
     dataset = Dataset.load(options.table)
-    board = find_board(dataset.device.model, "", (), options.table).named("gpu", half_costs="gpu-half")
+    board = find_board(dataset.device.model, "", (), options.table).named("gpu")
     rows = [row for row in dataset.table.timed() if row.operator.kind != "Graph"]
     prices = AutoCosts().predict([row.operator for row in rows], board)
     of: dict[str, list[tuple[Measurement, float]]] = defaultdict(list)

@@ -28,7 +28,7 @@ def single_device(durations: list[float]) -> Problem:
     return Problem.from_arrays([[c] for c in durations], [])
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     jobs=st.lists(
         st.tuples(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]), st.sampled_from([0.0, 0.0, 1.0, 2.0, 5.0, 9.0])),

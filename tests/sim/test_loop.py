@@ -23,7 +23,7 @@ def expected(problem: Problem, schedule: Schedule, runtime: Runtime) -> oracle_r
 
 @pytest.mark.parametrize("communication", EXACT)
 @pytest.mark.parametrize("kind", ["order", "priority", "start"])
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_equals_oracle(communication: str, kind: str, data: st.DataObject) -> None:
     problem = data.draw(strategies.machines())
@@ -35,7 +35,7 @@ def test_equals_oracle(communication: str, kind: str, data: st.DataObject) -> No
 
 
 @pytest.mark.parametrize("kind", ["order", "priority", "start"])
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_fair_equals_oracle_but_for_rounding(kind: str, data: st.DataObject) -> None:
     problem = data.draw(strategies.machines())

@@ -46,7 +46,7 @@ class Dice:
         return operator, able[self.rng.integers(len(able))]
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(data=st.data(), problem=strategies.problems(max_operators=12), runtime=RUNTIMES)
 def test_equals_the_reference_to_the_last_bit(data: st.DataObject, problem: Problem, runtime: Runtime) -> None:
     """Devices that are lost leave one that can run everything."""

@@ -65,7 +65,7 @@ def runs(draw: st.DrawFn, kinds: tuple[str, ...] = ("order", "priority", "start"
 # In every run.
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(run=runs())
 def test_operators_are_physical(run: tuple[Problem, Schedule, Runtime, Trace]) -> None:
     problem, schedule, runtime, trace = run
@@ -95,7 +95,7 @@ def test_operators_are_physical(run: tuple[Problem, Schedule, Runtime, Trace]) -
                 assert (trace.start[row] >= np.arange(1, len(row) + 1) * runtime.dispatch).all()
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(run=runs())
 def test_transfers_are_physical(run: tuple[Problem, Schedule, Runtime, Trace]) -> None:
     problem, _, runtime, trace = run
@@ -121,7 +121,7 @@ def test_transfers_are_physical(run: tuple[Problem, Schedule, Runtime, Trace]) -
         assert_disjoint(intervals)
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(run=runs(communication="fair"))
 def test_no_link_carries_more_than_its_bandwidth(run: tuple[Problem, Schedule, Runtime, Trace]) -> None:
     """Whatever begins and ends within a span of time fits through the link in that time."""
@@ -137,7 +137,7 @@ def test_no_link_carries_more_than_its_bandwidth(run: tuple[Problem, Schedule, R
             assert inside <= room or inside == 0
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(data=st.data())
 def test_rates_of_the_reference_are_max_min_fair(data: st.DataObject) -> None:
     """Every flow crosses a link that is full and on which no other flow is faster (Bertsekas, Gallager)."""
@@ -177,7 +177,7 @@ def test_time_has_no_unit(run: tuple[Problem, Schedule, Runtime, Trace]) -> None
 FIXED = ("order", "start")
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(run=runs(FIXED, order="fixed", overlap=0.0))
 def test_contention_never_helps_a_fixed_order(run: tuple[Problem, Schedule, Runtime, Trace]) -> None:
     problem, schedule, runtime, _ = run
