@@ -387,6 +387,8 @@ def load(arguments: argparse.Namespace) -> tuple[list[Row], dict[Key, Network], 
     """Rows, networks, and those that match."""
     rows = read(arguments.data)
     found = networks(arguments.graphs, {row.key for row in rows})
+    if not found:
+        raise SystemExit(f"{arguments.graphs}: no graphs of networks; build them by 'phones.py build'")
     return rows, found, matches(rows, found)
 
 
