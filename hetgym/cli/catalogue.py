@@ -143,7 +143,7 @@ def datasets() -> list[Entry]:
 
     loaded = [(name, Dataset.load(name)) for name in dataset.names()]
     return [
-        {"name": name, "rows": len(found.table), "machine": found.machine.label, "notes": found.notes}
+        {"name": name, "rows": len(found.table), "device": found.device.model, "notes": found.notes}
         for name, found in loaded
     ]
 
