@@ -2,6 +2,8 @@
 
     python benchmarks/costs/measured_gpu.py          # the shipped table of an H100; seconds
     python benchmarks/costs/measured_gpu.py --table measurements/gpu.csv.gz
+    python benchmarks/costs/measured_gpu.py --half-costs none            # 16 bits by the board's other model
+    python benchmarks/costs/measured_gpu.py --list Attention             # each operator of a kind, alone
 
 The prices are those of ``gpu-eager-fp32`` and ``gpu-half`` by the board's data sheet (``hetgym/configs/boards.yaml``).
 The table is one of ``hetgym profile``; no model was fitted to it. *Kernels* is the sum over a network's operators,
@@ -41,24 +43,46 @@ OPERATORS: dict[str, Callable[[dict[str, Any]], str]] = {
     "n": lambda row: str(row["score"].n),
     **{name: lambda row, name=name: f"{getattr(row['score'], name):.1%}" for name in ("mean", "median", "p90", "bias")},
 }
+KINDS: dict[str, Callable[[dict[str, Any]], str]] = {
+    **OPERATORS,
+    "median time": lambda row: f"{1e6 * row['seconds']:.1f} us",
+}
+EACH: dict[str, Callable[[dict[str, Any]], str]] = {
+    "operator": lambda row: row["operator"],
+    "measured": lambda row: f"{1e6 * row['seconds']:.1f} us",
+    "predicted": lambda row: f"{1e6 * row['predicted']:.1f} us",
+    "error": lambda row: f"{row['predicted'] / row['seconds'] - 1.0:+.0%}",
+}
+SHORTEST = 1e-7
+"""Time below which an operator launched nothing [s]."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", default="h100")
+    parser.add_argument("--half-costs", default="", help="model of 16-bit operators; none; by default the board's")
+    parser.add_argument("--list", default="", metavar="KIND", help="print each 16-bit operator of a kind")
     options = parser.parse_args()
     dataset = Dataset.load(options.table)
-    board = find_board(dataset.device.model, "", (), options.table).named("gpu")
+    half = {"half_costs": options.half_costs.replace("none", "")} if options.half_costs else {}
+    board = find_board(dataset.device.model, "", (), options.table).named("gpu", **half)
     rows = [row for row in dataset.table.timed() if row.operator.kind != "Graph"]
     prices = AutoCosts().predict([row.operator for row in rows], board)
     of: dict[str, list[tuple[Measurement, float]]] = defaultdict(list)
     alone: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    kinds: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    each = []
     for row, price in zip(rows, prices.tolist(), strict=True):
         if row.context == "graph":
             of[row.source].append((row, price))
+            if row.seconds > SHORTEST and not row.source.startswith("random-"):
+                kinds[row.operator.kind].append((price, row.seconds))
         elif row.operator.dtype == "bfloat16" and not row.source.endswith("-bf16"):
             phase = "decode" if "decode" in row.source else "prefill"
             alone[f"{row.operator.kind}, {phase}"].append((price, row.seconds))
+            if row.operator.kind == options.list:
+                shapes = ", ".join("x".join(map(str, tensor.shape)) for tensor in row.operator.inputs)
+                each.append({"operator": f"{row.source}: {shapes}", "seconds": row.seconds, "predicted": price})
     walls = dataset.table.graphs()
     networks = [
         {
@@ -77,12 +101,20 @@ def main() -> None:
         if chosen:
             score = Score.of([row["predicted"] for row in chosen], [row["kernels"] for row in chosen])
             print(f"{batch[1:]}: n {score.n}, mean {score.mean:.1%}, median {score.median:.1%}, bias {score.bias:+.1%}")
-    scored = [
-        {"what": what, "score": Score.of(*(np.array(side) for side in zip(*pairs, strict=True)))}
-        for what, pairs in sorted(alone.items())
-        if len(pairs) > 2
-    ]
-    show("operators of language models in bfloat16", scored, OPERATORS)
+    show("operators of these networks in float32", scores(kinds), KINDS)
+    show("operators of language models in bfloat16", scores(alone), KINDS)
+    if each:
+        show(options.list, each, EACH)
+
+
+def scores(groups: dict[str, list[tuple[float, float]]]) -> list[dict[str, Any]]:
+    """Errors of groups of predicted and measured seconds that have three or more."""
+    found = []
+    for what, pairs in sorted(groups.items()):
+        predicted, measured = np.array(pairs).T
+        if len(measured) > 2:
+            found.append({"what": what, "score": Score.of(predicted, measured), "seconds": float(np.median(measured))})
+    return found
 
 
 if __name__ == "__main__":
