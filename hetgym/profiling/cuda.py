@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hetgym.errors import ConfigError, MissingExtra, require
+from hetgym.errors import ConfigError, MissingExtra, require, shown
 from hetgym.profiling.timing import Timing, repeat
 
 GRAPH_BELOW = 200e-6
@@ -63,6 +64,34 @@ def calls_at_once(seconds: float, batch: float = BATCH) -> int:
     return max(1, min(MOST_CALLS, math.ceil(batch / seconds)))
 
 
+def device_number(device: str) -> int:
+    """Number of a CUDA device that torch sees.
+
+    Args:
+        device: torch's name, such as ``cuda:0``; ``cuda`` is the first.
+
+    Raises:
+        ConfigError: not the name of a CUDA device, or no such device.
+        MissingExtra: torch is not installed, or sees no CUDA device.
+    """
+    found = re.fullmatch(r"cuda(?::(\d{1,4}))?", device)
+    if found is None:
+        raise ConfigError(f"device {shown(device)}: expected cpu, or a CUDA device such as cuda:0")
+    number = int(found[1] or 0)
+    _torch_that_sees(number)
+    return number
+
+
+def _torch_that_sees(device: int) -> Any:
+    """Torch, if it sees the CUDA device of a number."""
+    torch = require("torch", "torch", "timing on CUDA")
+    if not torch.cuda.is_available():
+        raise MissingExtra("timing on CUDA needs a GPU and a torch that was built for CUDA")
+    if not 0 <= device < torch.cuda.device_count():
+        raise ConfigError(f"no CUDA device {device}; there are {torch.cuda.device_count()}, numbered from 0")
+    return torch
+
+
 class CudaTimer:
     """Times callables on one CUDA device.
 
@@ -83,11 +112,7 @@ class CudaTimer:
     """
 
     def __init__(self, device: int = 0, *, flush: bool = False, budget: float = 0.6) -> None:
-        torch = require("torch", "torch", "timing on CUDA")
-        if not torch.cuda.is_available():
-            raise MissingExtra("timing on CUDA needs a GPU and a torch that was built for CUDA")
-        if not 0 <= device < torch.cuda.device_count():
-            raise ConfigError(f"no CUDA device {device}; there are {torch.cuda.device_count()}, numbered from 0")
+        torch = _torch_that_sees(device)
         self._torch: Any = torch
         self._device = device
         with torch.cuda.device(device):

@@ -14,7 +14,7 @@ from typing import Any
 
 from hetgym.errors import UnsupportedOperator, require
 from hetgym.graph.ops import Operator
-from hetgym.profiling.cuda import CudaTimer
+from hetgym.profiling.cuda import CudaTimer, device_number
 from hetgym.profiling.kernels import activations, dtype_of, make_kernel
 from hetgym.profiling.timing import Timing, repeat
 
@@ -42,7 +42,7 @@ class Bench:
     def __init__(self, device: str = "cpu", seed: int = 0) -> None:
         self._torch = require("torch", "torch", "measuring operators")
         self._device = device
-        self._cuda = CudaTimer(int(device.partition(":")[2] or 0), flush=True) if device != "cpu" else None
+        self._cuda = CudaTimer(device_number(device), flush=True) if device != "cpu" else None
         self._sweep = self._torch.zeros(SWEEP_BYTES // 4)
         self._seed = seed
 

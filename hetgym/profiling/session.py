@@ -24,6 +24,7 @@ from hetgym.graph.ops import Operator, Tensor
 from hetgym.graph.serialization import to_document
 from hetgym.measurements.dataset import Dataset
 from hetgym.measurements.table import Journal, Measurement, Measurements
+from hetgym.profiling.cuda import device_number
 from hetgym.profiling.host import HostSettings
 
 _START_LIMIT = 120.0  # longest time for a worker to start and import torch [s]
@@ -179,7 +180,8 @@ class Profile:
         device: ``cpu``, or a CUDA device such as ``cuda:0``.
 
     Raises:
-        ConfigError: the finished table already exists, or its folder cannot be written.
+        ConfigError: the finished table already exists, its folder cannot be written, or there is no such device.
+        MissingExtra: a CUDA device is asked for, and torch sees none.
         ArtefactError: the journal of an earlier run is damaged.
     """
 
@@ -199,6 +201,8 @@ class Profile:
         self.memory_limit = memory_limit
         self.rounds = rounds
         self.device = device
+        if device != "cpu":
+            device_number(device)
         journal = self.path.parent / f"{self.path.name.partition('.')[0]}.part.csv"
         if self.path.exists() and not journal.exists():
             raise ConfigError(f"{self.path} is there already; give the profile another name")

@@ -140,6 +140,18 @@ def test_without_cuda_the_message_says_so() -> None:
         measure_cuda_link("cpu", "cuda:0")
 
 
+def test_a_profile_of_a_device_that_is_not_there_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from hetgym.profiling.session import Profile
+
+    with pytest.raises(ConfigError, match="device 'gpu0': expected cpu, or a CUDA device such as cuda:0"):
+        Profile(tmp_path / "p.csv.gz", device="gpu0")
+    missing, reason = (ConfigError, "no CUDA device 99") if torch.cuda.is_available() else (MissingExtra, "needs a GPU")
+    with pytest.raises(missing, match=reason):
+        Profile(tmp_path / "p.csv.gz", device="cuda:99")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("ends", [("cpu", "cpu"), ("cpu", "disk"), ("cuda:0", "cuda:0")])
 def test_ends_of_a_cuda_link(ends: tuple[str, str]) -> None:
     with pytest.raises(ConfigError, match="one end must be a CUDA device"):
