@@ -22,7 +22,7 @@ from hetgym.sim import Runtime
 EFFORT, SMALL_EFFORT = 40, 1_000
 """Least and most operators launched in trials without a budget, over the square of their number."""
 
-ENOUGH, MOST = 4_000_000, 20_000_000
+ENOUGH, MOST = 4_000_000, 10_000_000
 """Operators launched without a budget as far as :data:`EFFORT` and :data:`SMALL_EFFORT` allow; most of all."""
 
 
