@@ -49,12 +49,15 @@ def profile(
     on where it was when the same command is given again.
     """
     from hetgym.profiling import plans
+    from hetgym.profiling.designs import CORE, GPU
     from hetgym.profiling.host import HostSettings
     from hetgym.profiling.session import Profile
 
     check_run_name(name)
-    items = [] if designs == "none" else plans.design_items(words(designs) if designs != "all" else [], share)
-    items += plans.network_items(networks) + plans.model_items(words(models))
+    size = CORE if device == "cpu" else GPU
+    names = words(designs) if designs != "all" else []
+    items = [] if designs == "none" else plans.design_items(names, share, size=size)
+    items += plans.network_items(networks, size=size) + plans.model_items(words(models))
     items += plans.table_items(shapes) if shapes else []
     if not items:
         raise ConfigError("nothing to measure: no designs, no networks, no models and no shapes are asked for")

@@ -27,7 +27,8 @@ MOST_CALLS = 256
 
 _WARM_UP = 3
 _LEAST = 1e-9
-_FLUSH_SHARE = 2  # bytes that a flush writes, as a multiple of the second-level cache
+_FLUSH_SHARE = 2  # bytes that a flush reads, as a multiple of the second-level cache
+_FLUSH_ROW = 8192  # floats that one block of threads adds in a flush
 _AHEAD = 100_000  # clock cycles by which the host runs ahead, some 50 us
 
 Method = Literal["graph", "events", "loop"]
@@ -102,8 +103,9 @@ class CudaTimer:
 
     Args:
         device: number of the device.
-        flush: True to overwrite the second-level cache before each call, as the rest of a graph
-            would do. In CUDA graphs the flushes are captured as well, and their time is subtracted.
+        flush: True to fill the second-level cache with other data before each call, as the rest of a graph
+            would do. It is read, not written: lines that must be written back would lengthen the call. In CUDA
+            graphs the flushes are captured as well, and their time is subtracted.
         budget: time for repetitions [s], see :func:`~hetgym.profiling.timing.repeat`.
 
     Raises:
@@ -119,7 +121,10 @@ class CudaTimer:
             self._stream = torch.cuda.Stream()
         self._budget = budget
         cache = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0)) or 64 << 20
-        self._waste = torch.empty(_FLUSH_SHARE * cache, dtype=torch.uint8, device=f"cuda:{device}") if flush else None
+        self._flushes = flush
+        if flush:
+            rows, where = _FLUSH_SHARE * cache // (4 * _FLUSH_ROW), f"cuda:{device}"
+            self._waste, self._sums = torch.zeros((rows, _FLUSH_ROW), device=where), torch.zeros(rows, device=where)
 
     @contextmanager
     def stream(self) -> Iterator[None]:
@@ -146,6 +151,8 @@ class CudaTimer:
             estimate = min(self._between(run) for _ in range(_WARM_UP))
             if estimate >= GRAPH_BELOW:
                 return CudaTiming(self._repeat(lambda: self._between(run, self._flush)), "events", 1)
+            if self._flushes:
+                estimate += min(self._between(self._flush) for _ in range(_WARM_UP))
             return self._many(run, calls_at_once(estimate))
 
     def _many(self, run: Callable[[], object], calls: int) -> CudaTiming:
@@ -159,9 +166,9 @@ class CudaTimer:
                 self._flush()
 
         method: Method = "graph"
-        replay, idle = self._capture(work), None if self._waste is None else self._capture(overhead)
-        if replay is None or (self._waste is not None and idle is None):
-            method, replay, idle = "loop", work, None if self._waste is None else overhead
+        replay, idle = self._capture(work), self._capture(overhead) if self._flushes else None
+        if replay is None or (self._flushes and idle is None):
+            method, replay, idle = "loop", work, overhead if self._flushes else None
 
         def once() -> float:
             spent = 0.0 if idle is None else self._between(idle)
@@ -200,8 +207,8 @@ class CudaTimer:
         return max(float(start.elapsed_time(end)) * 1e-3, _LEAST)
 
     def _flush(self) -> None:
-        if self._waste is not None:
-            self._waste.zero_()
+        if self._flushes:
+            self._torch.sum(self._waste, dim=1, out=self._sums)
 
     def _repeat(self, run: Callable[[], float]) -> Timing:
         return repeat(run, budget=self._budget)

@@ -2,7 +2,8 @@
 
 The dimensions of a kind are drawn from a scrambled Sobol sequence over the logarithms of their ranges, so that small
 and large sizes are covered equally. Four in five are rounded to multiples of 8, as in real networks. Operators that
-exceed a limit on FLOPs, bytes or shape are discarded and drawn again.
+exceed a limit on FLOPs, bytes or shape are discarded and drawn again. The ranges are those of a core of a CPU; for a
+faster device, a :class:`Size` widens the range of the first dimension (samples, rows) and raises the limits.
 """
 
 from __future__ import annotations
@@ -14,11 +15,26 @@ from dataclasses import dataclass
 from hetgym.errors import require, unknown_name
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
-FLOP_LIMIT = 2.5e9
-"""Largest operator of a design [FLOP]."""
 
-BYTE_LIMIT = 96e6
-"""Largest operator of a design, read and written [byte]."""
+@dataclass(frozen=True)
+class Size:
+    """How large the operators and networks are that a profile measures.
+
+    Attributes:
+        samples: factor of the largest number of samples or rows; a power of two.
+        flops: largest operator alone [FLOP].
+        bytes: largest operator alone, read and written [byte].
+        network_flops: largest random network [FLOP].
+    """
+
+    samples: int
+    flops: float
+    bytes: float
+    network_flops: float
+
+
+CORE, GPU = Size(1, 2.5e9, 96e6, 8e9), Size(16, 160e9, 1.5e9, 128e9)
+"""Sizes for a core of a CPU, and for a GPU."""
 
 _Make = Callable[..., Operator | None]
 
@@ -96,6 +112,12 @@ def _attention(b: int, heads: int, queries: int, keys: int, depth: int) -> Opera
     return Operator("attention", "Attention", (q, kv, kv), (q,))
 
 
+def _masked_attention(b: int, heads: int, queries: int, keys: int, depth: int) -> Operator:
+    plain = _attention(b, heads, queries, keys, depth)
+    mask = Tensor((1, 1, queries, keys))
+    return Operator(plain.name, plain.kind, (*plain.inputs, mask), plain.outputs)
+
+
 def _lstm(rows: int, inner: int, hidden: int) -> Operator:
     state, bias = Tensor((rows, hidden)), _weight(4 * hidden)
     weights = (_weight(4 * hidden, inner), _weight(4 * hidden, hidden), bias, bias)
@@ -133,6 +155,11 @@ def _softmax(rows: int, columns: int) -> Operator:
 def _layer_norm(rows: int, columns: int) -> Operator:
     x = Tensor((rows, columns))
     return Operator("norm", "LayerNormalization", (x, _weight(columns), _weight(columns)), (x,))
+
+
+def _rms_norm(rows: int, columns: int) -> Operator:
+    x = Tensor((rows, columns))
+    return Operator("norm", "RMSNormalization", (x, _weight(columns)), (x,))
 
 
 def _batch_norm(n: int, c: int, side: int) -> Operator:
@@ -215,6 +242,7 @@ DESIGNS: dict[str, Design] = {
     "matmul": Design(((1, 2048), (8, 4096), (8, 4096)), _matmul, 420, 40),
     "matmul-batched": Design(((2, 192), (4, 512), (4, 256), (4, 512)), _batched, 440, 40),
     "attention": Design(((1, 8), (1, 16), (1, 512), (16, 512), (16, 128)), _attention, 430, 40),
+    "attention-masked": Design(((1, 8), (1, 16), (1, 512), (16, 512), (16, 128)), _masked_attention, 200),
     "lstm-cell": Design(((1, 128), (16, 1536), (16, 1536)), _lstm, 420, 40),
     "relu": Design(_ROWS, _unary("Relu"), 200, 40),
     "gelu": Design(_ROWS, _unary("Gelu"), 160, 30),
@@ -234,6 +262,7 @@ DESIGNS: dict[str, Design] = {
     "sub": Design(_ROWS, _binary("Sub"), 70),
     "softmax": Design(_ROWS, _softmax, 240, 40),
     "layer-norm": Design(_ROWS, _layer_norm, 240, 40),
+    "rms-norm": Design(_ROWS, _rms_norm, 120),
     "batch-norm": Design(_IMAGES, _batch_norm, 240, 40),
     "max-pool": Design((*_IMAGES, _WINDOWS), _pool("MaxPool"), 250, 30),
     "average-pool": Design((*_IMAGES, _WINDOWS), _pool("AveragePool"), 250, 30),
@@ -251,13 +280,14 @@ DESIGNS: dict[str, Design] = {
 """Name -> design, in the order in which a profile measures them."""
 
 
-def draw(name: str, count: int | None = None, seed: int = 0) -> list[Operator]:
+def draw(name: str, count: int | None = None, seed: int = 0, size: Size = CORE) -> list[Operator]:
     """Operators of a design.
 
     Args:
         name: a key of :data:`DESIGNS`.
         count: number of operators; by default that of a full profile.
         seed: seed of the scrambling.
+        size: how large they are at most.
 
     Returns:
         Different operators; the first k of a longer list are the list of k.
@@ -269,13 +299,15 @@ def draw(name: str, count: int | None = None, seed: int = 0) -> list[Operator]:
     if name not in DESIGNS:
         raise unknown_name("design", name, DESIGNS)
     design = DESIGNS[name]
+    (low, high), *others = design.ranges
+    ranges = ((low, size.samples * high), *others)
     found: dict[tuple[object, ...], Operator] = {}
-    for point in _points(len(design.ranges), seed):
-        values = [_dimension(u, low, high) for u, (low, high) in zip(point, design.ranges, strict=True)]
+    for point in _points(len(ranges), seed):
+        values = [_dimension(u, low, high) for u, (low, high) in zip(point, ranges, strict=True)]
         operator = design.make(*values)
-        if operator is None or operator.flops > FLOP_LIMIT:
+        if operator is None or operator.flops > size.flops:
             continue
-        if operator.bytes_read + operator.bytes_written > BYTE_LIMIT:
+        if operator.bytes_read + operator.bytes_written > size.bytes:
             continue
         found.setdefault((operator.inputs, operator.outputs, *sorted(operator.attributes.items())), operator)
         if len(found) == (design.count if count is None else count):

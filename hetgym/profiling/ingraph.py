@@ -54,12 +54,12 @@ class GraphRunner:
 
     def __init__(self, graph: DataflowGraph, device: str = "cpu", seed: int = 0) -> None:
         torch = require("torch", "torch", "running graphs")
-        rng = torch.Generator().manual_seed(seed)
+        rng = torch.Generator(device).manual_seed(seed)
         self.graph = graph
         self._torch = torch
         self._device, self._cuda = device, device != "cpu"
         self._order: list[int] = graph.topological_order.tolist()
-        weights = Weights(seed)
+        weights = Weights(seed, device)
         kernels = [make_kernel(op, device, rng, weights) for op in graph.operators]
         sources = operands(graph)
         readers = [0] * len(graph)

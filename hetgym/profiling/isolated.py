@@ -27,7 +27,7 @@ _POSITIVE = ("MaxPool", "GlobalMaxPool")  # usually follow a Relu; branches on r
 class Bench:
     """Times operators on one device, one after another.
 
-    On CUDA the sweep overwrites the second-level cache, and times are measured on the device, see
+    On CUDA the sweep fills the second-level cache, and times are measured on the device, see
     :mod:`~hetgym.profiling.cuda`.
 
     Args:
@@ -52,7 +52,7 @@ class Bench:
         Raises:
             UnsupportedOperator: torch cannot run it.
         """
-        rng = self._torch.Generator().manual_seed(self._seed)
+        rng = self._torch.Generator(self._device).manual_seed(self._seed)
         kernel, operands = make_kernel(operator, self._device, rng), activations(operator, self._device, rng)
         if operator.kind in _POSITIVE:
             operands = tuple(x.relu_() for x in operands)
@@ -65,7 +65,7 @@ class Bench:
             UnsupportedOperator: torch cannot run it, or none of its operands has a gradient.
         """
         torch = self._torch
-        rng = torch.Generator().manual_seed(self._seed)
+        rng = torch.Generator(self._device).manual_seed(self._seed)
         kernel, operands = make_kernel(operator, self._device, rng), activations(operator, self._device, rng)
         learnt = kernel.constants[: 2 if operator.kind == "BatchNormalization" else None]  # not its statistics
         leaves = [x for x in (*operands, *learnt) if x.is_floating_point() and _learns(operator)]
@@ -75,7 +75,9 @@ class Bench:
             x.requires_grad_(True)
         with torch.enable_grad(), self._cuda.stream() if self._cuda is not None else nullcontext():
             results = kernel(*operands)
-        given = [(y, torch.randn(y.shape, generator=rng).to(y)) for y in results if y.requires_grad]
+        given = [
+            (y, torch.randn(y.shape, generator=rng, device=self._device).to(y)) for y in results if y.requires_grad
+        ]
         if not given:
             raise UnsupportedOperator(f"operator {operator.name!r} ({operator.kind}) has no gradient")
         outputs, slopes = [y for y, _ in given], [g for _, g in given]

@@ -69,15 +69,17 @@ class Weights:
     """The constants of one graph: constants of the same name are one tensor, shared by all operators that read it.
 
     Steps of an unrolled recurrence thus share their weights, which matters for the content of the caches. A tensor
-    depends only on the seed, its name and its type, so it is the same in every process.
+    depends only on the seed, its name and its type, so if it is drawn on the CPU it is the same in every process.
 
     Args:
         seed: seed of all constants.
+        source: torch's name of the device that draws them; a GPU is faster, but has other random numbers.
     """
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, source: str = "cpu") -> None:
         self._torch = require("torch", "torch", "running operators")
         self._seed = seed
+        self._source = source
         self._made: dict[tuple[Any, ...], Any] = {}
 
     def of(self, operator: Operator, at: int, device: str, rng: Any) -> Any:
@@ -88,7 +90,7 @@ class Weights:
         key = (tensor.name, tensor.shape, tensor.dtype, _positive(operator, at), _bound(operator, at), device)
         if key not in self._made:
             digest = hashlib.sha256(f"{self._seed} {key}".encode()).digest()
-            own = self._torch.Generator().manual_seed(int.from_bytes(digest[:8], "big", signed=True))
+            own = self._torch.Generator(self._source).manual_seed(int.from_bytes(digest[:8], "big", signed=True))
             self._made[key] = values_of(operator, at, device, own)
         return self._made[key]
 
@@ -99,7 +101,7 @@ def make_kernel(operator: Operator, device: str = "cpu", rng: Any = None, weight
     Args:
         operator: an operator whose kind stands for a definite computation.
         device: a torch device, such as ``cpu`` or ``cuda:0``.
-        rng: a ``torch.Generator`` of the CPU, for the weights; seed 0 by default.
+        rng: a ``torch.Generator`` for the weights; the CPU's with seed 0 by default.
         weights: the constants of the operator's graph; by default it shares no weights with other operators.
 
     Returns:
@@ -135,7 +137,7 @@ def activations(operator: Operator, device: str = "cpu", rng: Any = None) -> tup
     Args:
         operator: the operator to run.
         device: a torch device.
-        rng: a ``torch.Generator`` of the CPU; seed 1 by default.
+        rng: a ``torch.Generator``; the CPU's with seed 1 by default.
 
     Raises:
         UnsupportedOperator: a dtype that torch does not have.
@@ -166,12 +168,12 @@ def values_of(operator: Operator, at: int, device: str, rng: Any) -> Any:
         operator: the operator that reads them.
         at: number of the operand.
         device: a torch device.
-        rng: a ``torch.Generator`` of the CPU.
+        rng: a ``torch.Generator``; values are drawn on its device.
     """
     torch = require("torch", "torch", "running operators")
     tensor, dtype = operator.inputs[at], dtype_of(operator.inputs[at])
     if dtype.is_floating_point:
-        values = torch.randn(tensor.shape, generator=rng)
+        values = torch.randn(tensor.shape, generator=rng, device=rng.device)
         if tensor.constant and len(tensor.shape) >= 2:
             values /= math.sqrt(max(1, math.prod(tensor.shape[1:])))
         if _positive(operator, at):
@@ -180,7 +182,8 @@ def values_of(operator: Operator, at: int, device: str, rng: Any) -> Any:
     elif dtype is torch.bool:
         values = torch.ones(tensor.shape, dtype=dtype)  # a mask that hides everything would give NaN
     else:
-        values = torch.randint(0, _bound(operator, at), tensor.shape, generator=rng, dtype=torch.int64).to(dtype)
+        shape, bound = tensor.shape, _bound(operator, at)
+        values = torch.randint(0, bound, shape, generator=rng, device=rng.device, dtype=torch.int64).to(dtype)
     return values.to(device)
 
 
@@ -317,6 +320,30 @@ def _attention(torch: Any, op: Operator) -> Call:
     if len(op.inputs) > 3 and op.inputs[3].size > 1:
         return lambda x: run(x[0], x[1], x[2], attn_mask=x[3], enable_gqa=grouped)
     return lambda x: run(x[0], x[1], x[2], is_causal=causal, enable_gqa=grouped)
+
+
+def _rotary(torch: Any, op: Operator) -> Call:
+    """Rotary embedding as models in PyTorch compute it, each half of a head turned by the other."""
+
+    def run(x: Sequence[Any]) -> Any:
+        first, second = x[0].chunk(2, -1)
+        return x[0] * x[1] + torch.cat((-second, first), -1) * x[2]
+
+    return run
+
+
+def _write_cache(torch: Any, op: Operator) -> Call:
+    """New keys and values written into their caches, behind which the output only marks that they are there."""
+    if len(op.inputs) < 4 or op.outputs[0].size:
+        raise UnsupportedOperator(f"operator {op.name!r}: expected two caches and what is written into them")
+    tokens = op.inputs[2].shape[2]
+
+    def run(x: Sequence[Any]) -> Any:
+        for cache, new in ((x[0], x[2]), (x[1], x[3])):
+            cache.narrow(2, cache.shape[2] - tokens, tokens).copy_(new)
+        return x[2].new_empty(0)
+
+    return run
 
 
 def _cell(torch: Any, op: Operator) -> Call:
@@ -633,6 +660,8 @@ def _view(torch: Any, op: Operator) -> Call:
         axis = _axis(op, len(source), 0)
         if all(len(shape) == len(source) for shape in results):
             return _split(torch, op)
+        if len(source) == 3 and all(len(shape) == 4 and shape[::2] == source[:2] for shape in results):
+            return _heads(torch, results)
         return lambda x: tuple(torch.unbind(x[0], axis))
     (result,) = results
     if result == source:
@@ -650,6 +679,17 @@ def _view(torch: Any, op: Operator) -> Call:
             return lambda x: x[0].select(axis, 0)
         return lambda x: x[0].reshape(-1)[:rest].view(result)
     return lambda x: x[0].expand(result)
+
+
+def _heads(torch: Any, results: Sequence[tuple[int, ...]]) -> Call:
+    """Parts of [batch, tokens, n] as [batch, heads, tokens, size] each: queries, keys and values of one product."""
+    widths = [shape[1] * shape[3] for shape in results]
+
+    def run(x: Sequence[Any]) -> tuple[Any, ...]:
+        parts = torch.split(x[0], widths, 2)
+        return tuple(y.unflatten(2, shape[1::2]).transpose(1, 2) for y, shape in zip(parts, results, strict=True))
+
+    return run
 
 
 def _turned(op: Operator, source: tuple[int, ...], result: tuple[int, ...]) -> tuple[int, ...]:
@@ -708,6 +748,6 @@ BUILDERS: dict[str, Callable[[Any, Operator], Call]] = {
     "ScatterElements": _scatter, "Trilu": _triangle, "OneHot": _one_hot, "CumSum": _cumulative, "Slice": _slices,
     "Split": _split, "Gather": _gather, "GatherElements": _gather_elements, "Reshape": _view, "Flatten": _view,
     "Squeeze": _view, "Unsqueeze": _view, "Identity": _view, "Dropout": _view, "View": _view, "SplitView": _split,
-    "RecvReduce": _sum_into,
+    "RecvReduce": _sum_into, "RotaryEmbedding": _rotary, "TensorScatter": _write_cache,
 }  # fmt: skip
 """Kind -> builder of its torch call."""

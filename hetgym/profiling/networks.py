@@ -15,6 +15,7 @@ from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.generators.network import Network, Value, weight_of
 from hetgym.graph.generators.networks import lstm_grid, transformer
 from hetgym.graph.ops import Attribute, Tensor
+from hetgym.profiling.designs import CORE, Size
 
 
 class _Convolutional:
@@ -105,17 +106,22 @@ def _width(rng: np.random.Generator, low: int, high: int) -> int:
     return max(low, int(round(value / step)) * step)
 
 
-def _start(name: str, rng: np.random.Generator, budget: int) -> tuple[_Convolutional, Tensor]:
-    batch = int(rng.choice([1, 1, 1, 2, 4]))
+def _times(rng: np.random.Generator, samples: int) -> int:
+    """A random power of two from 1 to ``samples``."""
+    return 2 ** int(rng.integers(samples.bit_length())) if samples > 1 else 1
+
+
+def _start(name: str, rng: np.random.Generator, samples: int, budget: int) -> tuple[_Convolutional, Tensor]:
+    batch = int(rng.choice([1, 1, 1, 2, 4])) * _times(rng, samples)
     side = int(rng.choice([32, 56, 64, 96, 112, 128, 160, 192, 224, 224]))
-    while batch > 1 and batch * side * side > budget:
+    while batch > 1 and batch * side * side > samples * budget:
         batch //= 2
     return _Convolutional(name, rng, batch), Tensor((batch, 3, side, side))
 
 
-def plain(rng: np.random.Generator) -> DataflowGraph:
+def plain(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
     """Convolutions and pools in a row, then wide products (AlexNet, VGG)."""
-    b, image = _start("plain", rng, 224 * 224)
+    b, image = _start("plain", rng, samples, 224 * 224)
     width = _width(rng, 16, 64)
     kernel, stride = [(3, 1), (5, 1), (7, 2), (11, 4)][int(rng.integers(4))]
     x = b.unary(b.conv(image, width, kernel, stride))
@@ -137,9 +143,9 @@ def plain(rng: np.random.Generator) -> DataflowGraph:
     return b.net.graph()
 
 
-def residual(rng: np.random.Generator) -> DataflowGraph:
+def residual(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
     """Bottlenecks or pairs of convolutions with a sum around them (ResNet)."""
-    b, image = _start("residual", rng, 2 * 224 * 224)
+    b, image = _start("residual", rng, samples, 2 * 224 * 224)
     width, bottleneck, separate = _width(rng, 16, 64), rng.random() < 0.6, rng.random() < 0.3
     normalise = b.scale if separate else b.norm
     x = b.pool(b.unary(normalise(b.conv(image, width, 7, 2))), 2)
@@ -162,9 +168,9 @@ def residual(rng: np.random.Generator) -> DataflowGraph:
     return b.head(x, _width(rng, 10, 1000))
 
 
-def separable(rng: np.random.Generator) -> DataflowGraph:
+def separable(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
     """Depthwise and grouped convolutions, expansions and channel shuffles (MobileNet, ShuffleNet)."""
-    b, image = _start("separable", rng, 4 * 224 * 224)
+    b, image = _start("separable", rng, samples, 4 * 224 * 224)
     groups = int(rng.choice([1, 1, 2, 3, 4]))
     width = groups * 4 * _width(rng, 3, 12)
     x = b.unary(b.norm(b.conv(image, width, 3, 2)), "Relu" if rng.random() < 0.6 else "Clip")
@@ -192,9 +198,9 @@ def separable(rng: np.random.Generator) -> DataflowGraph:
     return b.head(x, _width(rng, 10, 1000))
 
 
-def dense(rng: np.random.Generator) -> DataflowGraph:
+def dense(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
     """Every layer reads all before it (DenseNet), or branches meet in a concatenation (Inception, SqueezeNet)."""
-    b, image = _start("dense", rng, 2 * 224 * 224)
+    b, image = _start("dense", rng, samples, 2 * 224 * 224)
     x = b.unary(b.norm(b.conv(image, _width(rng, 16, 64), int(rng.choice([3, 7])), 2)))
     x = b.pool(x, 2)
     growth, branched = _width(rng, 8, 48), rng.random() < 0.6
@@ -223,10 +229,10 @@ def dense(rng: np.random.Generator) -> DataflowGraph:
     return b.head(x, _width(rng, 10, 1000))
 
 
-def attention(rng: np.random.Generator) -> DataflowGraph:
+def attention(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
     """Transformer blocks as exporters write them: one product for all heads, views, fused attention."""
     heads, depth = int(rng.choice([4, 6, 8, 12, 16])), int(rng.choice([32, 64, 64, 64, 80]))
-    hidden, batch = heads * depth, int(rng.choice([1, 1, 2]))
+    hidden, batch = heads * depth, int(rng.choice([1, 1, 2])) * _times(rng, samples)
     tokens = int(rng.choice([16, 32, 64, 128, 128, 197, 256, 384]))
     wide, joined, before = hidden * int(rng.choice([2, 4, 4])), rng.random() < 0.5, rng.random() < 0.5
     act = str(rng.choice(["Gelu", "Gelu", "Relu", "Swish"]))
@@ -275,7 +281,7 @@ def attention(rng: np.random.Generator) -> DataflowGraph:
     return net.graph()
 
 
-def separate_heads(rng: np.random.Generator) -> DataflowGraph:
+def separate_heads(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
     """A transformer in which every head is a separate branch."""
     heads = int(rng.choice([2, 4, 8]))
     hidden = heads * int(rng.choice([16, 32, 64]))
@@ -284,21 +290,25 @@ def separate_heads(rng: np.random.Generator) -> DataflowGraph:
         heads,
         hidden,
         int(rng.choice([32, 64, 128, 256])),
-        int(rng.choice([1, 2])),
+        int(rng.choice([1, 2])) * _times(rng, samples),
         int(rng.choice([2, 4])),
         2000,
     )
 
 
-def recurrent(rng: np.random.Generator) -> DataflowGraph:
+def recurrent(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
     """LSTM cells unrolled in time."""
     hidden = _width(rng, 64, 1024)
     return lstm_grid(
-        int(rng.integers(1, 4)), int(rng.integers(2, 8)), hidden, int(rng.choice([1, 1, 4, 16])), _width(rng, 32, 512)
+        int(rng.integers(1, 4)),
+        int(rng.integers(2, 8)),
+        hidden,
+        int(rng.choice([1, 1, 4, 16])) * _times(rng, samples),
+        _width(rng, 32, 512),
     )
 
 
-GENERATORS: tuple[Callable[[np.random.Generator], DataflowGraph], ...] = (
+GENERATORS: tuple[Callable[[np.random.Generator, int], DataflowGraph], ...] = (
     plain,
     residual,
     separable,
@@ -314,13 +324,13 @@ GENERATORS: tuple[Callable[[np.random.Generator], DataflowGraph], ...] = (
 """Generators in the order in which they are drawn; common families occur twice."""
 
 
-def random_networks(count: int, seed: int = 0, limit: float = 8e9) -> list[DataflowGraph]:
+def random_networks(count: int, seed: int = 0, size: Size = CORE) -> list[DataflowGraph]:
     """Random networks of all families in turn.
 
     Args:
         count: number of networks.
         seed: seed of all randomness.
-        limit: most FLOPs of a network; larger ones are drawn again [FLOP].
+        size: how large they are at most; larger ones are drawn again.
 
     Returns:
         Networks called ``random-<number>-<family>``.
@@ -329,8 +339,8 @@ def random_networks(count: int, seed: int = 0, limit: float = 8e9) -> list[Dataf
     rng = np.random.default_rng(seed)
     while len(found) < count:
         make = GENERATORS[len(found) % len(GENERATORS)]
-        graph = make(rng)
-        if sum(op.flops for op in graph.operators) <= limit:
+        graph = make(rng, size.samples)
+        if sum(op.flops for op in graph.operators) <= size.network_flops:
             name = f"random-{len(found)}-{make.__name__}"
             found.append(DataflowGraph(graph.operators, list(graph.edges), name))
     return found

@@ -11,7 +11,7 @@ from hetgym.errors import ConfigError, suggestion
 from hetgym.graph.loading import load_graph
 from hetgym.graph.ops import Operator
 from hetgym.measurements.table import COLUMNS, DIRECTIONS, attributes_of, parse_tensors
-from hetgym.profiling.designs import DESIGNS, draw
+from hetgym.profiling.designs import CORE, DESIGNS, Size, draw
 from hetgym.profiling.networks import random_networks
 from hetgym.profiling.session import Item
 
@@ -19,28 +19,29 @@ _NEEDED = ("kind", "inputs", "outputs")
 _LONGEST = 64 << 20
 
 
-def design_items(names: Sequence[str], share: float = 1.0, seed: int = 0) -> list[Item]:
+def design_items(names: Sequence[str], share: float = 1.0, seed: int = 0, size: Size = CORE) -> list[Item]:
     """Items for isolated operators of space-filling designs: forward, and backward as far as a design includes it.
 
     Args:
         names: names of designs; empty = all.
         share: number of shapes as a share of each design's count; may exceed 1.
         seed: seed of the designs.
+        size: how large the operators are at most.
 
     Raises:
         UnknownName: no such design.
     """
     items = []
     for name in names or DESIGNS:
-        operators = draw(name, max(1, round(share * DESIGNS[name].count)) if name in DESIGNS else None, seed)
+        operators = draw(name, max(1, round(share * DESIGNS[name].count)) if name in DESIGNS else None, seed, size)
         items += [Item(name, op) for op in operators]
         items += [Item(name, op, direction="backward") for op in operators[: round(share * DESIGNS[name].backward)]]
     return items
 
 
-def network_items(count: int, seed: int = 0) -> list[Item]:
-    """Items for random networks, measured as whole graphs."""
-    return [Item(graph.name, graph=graph) for graph in random_networks(count, seed)]
+def network_items(count: int, seed: int = 0, size: Size = CORE) -> list[Item]:
+    """Items for random networks, measured as whole graphs; see :func:`~hetgym.profiling.networks.random_networks`."""
+    return [Item(graph.name, graph=graph) for graph in random_networks(count, seed, size)]
 
 
 def model_items(models: Sequence[str]) -> list[Item]:

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import sys
+from functools import cache
 from importlib import import_module
 from typing import IO, Any
 
@@ -110,7 +111,7 @@ def _operator(row: list[str], device: str) -> dict[str, Any]:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([COLUMNS, row])
     (wanted,) = read_rows(text.getvalue(), "request")
-    bench = Bench(device)
+    bench = _bench(device)
     timing = (bench.backward if wanted.direction == "backward" else bench.forward)(wanted.operator)
     return {
         "status": "ok",
@@ -119,6 +120,12 @@ def _operator(row: list[str], device: str) -> dict[str, Any]:
         "p90": timing.p90,
         "repetitions": timing.repetitions,
     }
+
+
+@cache
+def _bench(device: str) -> Bench:
+    """The bench of this process; a fork of the process makes its own."""
+    return Bench(device)
 
 
 def _graph(request: dict[str, Any], device: str) -> dict[str, Any]:

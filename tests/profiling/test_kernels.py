@@ -9,7 +9,9 @@ torch = pytest.importorskip("torch")
 from hetgym import load_graph  # noqa: E402
 from hetgym.errors import UnsupportedOperator  # noqa: E402
 from hetgym.graph import Operator, Tensor, ops  # noqa: E402
+from hetgym.graph.generators import language_model  # noqa: E402
 from hetgym.graph.ops import KINDS  # noqa: E402
+from hetgym.profiling.ingraph import GraphRunner  # noqa: E402
 from hetgym.profiling.kernels import BUILDERS, Weights, activations, make_kernel  # noqa: E402
 
 
@@ -31,7 +33,8 @@ def _of(shape, *more, out=None, kind, **attributes):
 
 
 BINARY = set(ops._BINARY) - {"Where", "BatchNormalization"} | {"RecvReduce"}
-UNARY = [k for k, s in KINDS.items() if s.family == "elementwise" and k in BUILDERS and k not in ("PRelu", "Where")]
+OTHERS = ("PRelu", "Where", "RotaryEmbedding")
+UNARY = [k for k, s in KINDS.items() if s.family == "elementwise" and k in BUILDERS and k not in OTHERS]
 
 
 @pytest.mark.parametrize("kind", UNARY)
@@ -99,6 +102,43 @@ def test_recurrent_cells_find_their_operands_in_either_order():
     given = activations(one)
     for first, second in zip(make_kernel(one)(*given), make_kernel(two)(*given), strict=True):
         torch.testing.assert_close(first, second)
+
+
+def test_rotary_embedding_turns_pairs_of_numbers():
+    x, table = Tensor((1, 2, 5, 4)), Tensor((5, 2))
+    op = Operator("r", "RotaryEmbedding", (x, *(Tensor((5, 4), constant=True),) * 2), (x,))
+    (given,), angles = activations(op), torch.rand(table.shape)
+    cos, sin = (torch.cat((values, values), -1) for values in (angles.cos(), angles.sin()))
+    kernel = make_kernel(op)
+    for constant, values in zip(kernel.constants, (cos, sin), strict=True):
+        constant.copy_(values)
+    turned = torch.view_as_complex(torch.stack(given.chunk(2, -1), -1)) * torch.polar(torch.ones(5, 2), angles)
+    torch.testing.assert_close(kernel(given)[0], torch.cat((turned.real, turned.imag), -1))
+
+
+def test_new_keys_and_values_enter_their_caches():
+    held, new = Tensor((1, 2, 6, 4), constant=True), Tensor((1, 2, 1, 4))
+    op = Operator("c", "TensorScatter", (held, held, new, new), (Tensor((0,)),))
+    kernel, given = make_kernel(op), activations(op)
+    (done,) = kernel(*given)
+    assert done.shape == (0,)
+    for cache, values in zip(kernel.constants, given, strict=True):
+        assert torch.equal(cache[:, :, -1:], values) and not torch.equal(cache[:, :, :1], values)
+
+
+def test_one_product_gives_the_heads_of_queries_keys_and_values():
+    op = Operator("v", "View", (Tensor((2, 3, 32)),), (Tensor((2, 4, 3, 4)), *(Tensor((2, 2, 3, 4)),) * 2))
+    (given,) = activations(op)
+    parts = make_kernel(op)(given)
+    assert torch.equal(torch.cat([part.transpose(1, 2).flatten(2) for part in parts], 2), given)
+    assert all(part.untyped_storage().data_ptr() == given.untyped_storage().data_ptr() for part in parts)
+
+
+@pytest.mark.parametrize("phase", ["forward", "prefill", "decode"])
+@pytest.mark.parametrize("family", ["gpt", "llama", "t5"])
+def test_language_models_run(family: str, phase: str) -> None:
+    graph = language_model(family, layers=1, hidden=32, heads=2, sequence=8, phase=phase)
+    assert GraphRunner(graph).time(1, 0).seconds.shape == (len(graph), 1)
 
 
 def test_same_seed_same_weights():

@@ -17,7 +17,8 @@ from hetgym.device import Device  # noqa: E402
 from hetgym.errors import ConfigError, UnknownName  # noqa: E402
 from hetgym.graph import DataflowGraph, Operator, Tensor  # noqa: E402
 from hetgym.measurements import Dataset, MachineCard, Measurements  # noqa: E402
-from hetgym.profiling.designs import BYTE_LIMIT, DESIGNS, FLOP_LIMIT, draw  # noqa: E402
+from hetgym.profiling import designs  # noqa: E402
+from hetgym.profiling.designs import DESIGNS, Size, draw  # noqa: E402
 from hetgym.profiling.host import HostSettings  # noqa: E402
 from hetgym.profiling.networks import random_networks  # noqa: E402
 from hetgym.profiling.plans import design_items, model_items, table_items, total  # noqa: E402
@@ -155,13 +156,25 @@ def test_graphs_run_within_a_sum_of_their_parts(tmp_path):
     pytest.fail(f"the parts take {ratios} of the whole")
 
 
+@pytest.mark.parametrize("size", [designs.CORE, designs.GPU], ids=["core", "gpu"])
 @pytest.mark.parametrize("name", DESIGNS)
-def test_designs_give_different_legal_operators(name):
-    operators = draw(name, 40)
+def test_designs_give_different_legal_operators(name: str, size: Size) -> None:
+    operators = draw(name, 40, size=size)
     assert len({(op.inputs, op.outputs) for op in operators}) == 40
-    assert all(op.flops <= FLOP_LIMIT and op.bytes_read + op.bytes_written <= BYTE_LIMIT for op in operators)
-    assert [op.inputs for op in draw(name, 10)] == [op.inputs for op in operators[:10]]
-    assert [op.inputs for op in draw(name, 10, seed=1)] != [op.inputs for op in operators[:10]]
+    assert all(op.flops <= size.flops and op.bytes_read + op.bytes_written <= size.bytes for op in operators)
+    assert [op.inputs for op in draw(name, 10, size=size)] == [op.inputs for op in operators[:10]]
+    assert [op.inputs for op in draw(name, 10, seed=1, size=size)] != [op.inputs for op in operators[:10]]
+
+
+def test_designs_and_networks_of_gpus_are_larger() -> None:
+    for name in ("conv", "gemm", "relu"):
+        core, gpu = (sum(op.bytes_read for op in draw(name, 40, size=size)) for size in (designs.CORE, designs.GPU))
+        assert gpu > 2 * core
+    core, gpu = (
+        sum(op.flops for graph in random_networks(22, size=size) for op in graph.operators)
+        for size in (designs.CORE, designs.GPU)
+    )
+    assert gpu > 2 * core
 
 
 def test_heavy_designs_are_large():
