@@ -1,18 +1,20 @@
-"""Prices by the data sheet against measurements of a GPU: whole networks in float32, operators in bfloat16.
+"""Prices against measurements of a GPU: whole networks in float32 and bfloat16, and operators.
 
-    python benchmarks/costs/measured_gpu.py          # the shipped table of an H100; seconds
+    python benchmarks/costs/measured_gpu.py          # the shipped table of an H200 by its data sheet; seconds
     python benchmarks/costs/measured_gpu.py --table measurements/gpu.csv.gz
+    python benchmarks/costs/measured_gpu.py --table h100 --costs h200    # one board by the measurements of another
     python benchmarks/costs/measured_gpu.py --half-costs none            # 16 bits by the board's other model
     python benchmarks/costs/measured_gpu.py --list Attention             # each operator of a kind, alone
 
-The prices are those of ``gpu-eager-fp32`` and ``gpu-half`` by the board's data sheet (``hetgym/configs/boards.yaml``).
-The table is one of ``hetgym profile``; no model was fitted to it. *Kernels* is the sum over a network's operators,
-timed with the host ahead of the device; *eager* is the network as PyTorch starts it, operator by operator.
+By default the prices are those of ``gpu-eager-fp32`` and ``gpu-half`` by the board's data sheet
+(``hetgym/configs/boards.yaml``). The table is one of ``hetgym profile``. *Kernels* is the sum over a network's
+operators, timed with the host ahead of the device; *eager* is the network as PyTorch starts it, operator by operator.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -53,19 +55,31 @@ EACH: dict[str, Callable[[dict[str, Any]], str]] = {
     "predicted": lambda row: f"{1e6 * row['predicted']:.1f} us",
     "error": lambda row: f"{row['predicted'] / row['seconds'] - 1.0:+.0%}",
 }
+GROUPS = {
+    "1 sample": "-b1$",
+    "8 samples": "-b8$",
+    "32 samples": "-b32$",
+    "all of these": r"-b\d+$",
+    "without TF32": "-no-tf32$",
+    "language models": "prefill|decode",
+}
+"""Name of a group of networks -> the pattern of their names."""
+
 SHORTEST = 1e-7
 """Time below which an operator launched nothing [s]."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", default="h100")
+    parser.add_argument("--table", default="h200")
+    parser.add_argument("--costs", default="", help="model of the operators; by default the board's")
     parser.add_argument("--half-costs", default="", help="model of 16-bit operators; none; by default the board's")
     parser.add_argument("--list", default="", metavar="KIND", help="print each 16-bit operator of a kind")
     options = parser.parse_args()
     dataset = Dataset.load(options.table)
+    named = {"costs": options.costs} if options.costs else {}
     half = {"half_costs": options.half_costs.replace("none", "")} if options.half_costs else {}
-    board = find_board(dataset.device.model, "", (), options.table).named("gpu", **half)
+    board = find_board(dataset.device.model, "", (), options.table).named("gpu", **named, **half)
     rows = [row for row in dataset.table.timed() if row.operator.kind != "Graph"]
     prices = AutoCosts().predict([row.operator for row in rows], board)
     of: dict[str, list[tuple[Measurement, float]]] = defaultdict(list)
@@ -75,7 +89,7 @@ def main() -> None:
     for row, price in zip(rows, prices.tolist(), strict=True):
         if row.context == "graph":
             of[row.source].append((row, price))
-            if row.seconds > SHORTEST and not row.source.startswith("random-"):
+            if row.seconds > SHORTEST and row.operator.dtype == "float32" and not row.source.startswith("random-"):
                 kinds[row.operator.kind].append((price, row.seconds))
         elif row.operator.dtype == "bfloat16" and not row.source.endswith("-bf16"):
             phase = "decode" if "decode" in row.source else "prefill"
@@ -95,12 +109,12 @@ def main() -> None:
         for name, parts in sorted(of.items())
         if not name.startswith("random-")
     ]
-    show(f"networks in float32 on {board.model}", networks, NETWORKS)
-    for batch in ("-b1", "-b32", "-no-tf32"):
-        chosen = [row for row in networks if row["network"].endswith(batch)]
+    show(f"networks on {board.model}", networks, NETWORKS)
+    for words, pattern in GROUPS.items():
+        chosen = [row for row in networks if re.search(pattern, row["network"])]
         if chosen:
             score = Score.of([row["predicted"] for row in chosen], [row["kernels"] for row in chosen])
-            print(f"{batch[1:]}: n {score.n}, mean {score.mean:.1%}, median {score.median:.1%}, bias {score.bias:+.1%}")
+            print(f"{words}: {score}")
     show("operators of these networks in float32", scores(kinds), KINDS)
     show("operators of language models in bfloat16", scores(alone), KINDS)
     if each:

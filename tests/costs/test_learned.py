@@ -14,10 +14,12 @@ from hetgym.costs import AutoCosts, CostModel, LearnedCosts, Roofline, artefact,
 from hetgym.costs.features import FEATURES, physics
 from hetgym.costs.fitting import Score, fit, group_numbers, held_out, predict_rows, shape_group
 from hetgym.costs.learned import REGRESSORS
+from hetgym.costs.scoring import named_graphs
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, UnknownName
 from hetgym.graph import Operator, Tensor
-from hetgym.measurements import Measurement, Measurements
+from hetgym.measurements import Dataset, Measurement, Measurements
+from hetgym.topology.boards import find_board
 
 CPU = Device("cpu", "cpu", {"float32": 1e11}, 1e10, launch_overhead=2e-6, processors=1, cache_bytes=2e6)
 
@@ -245,6 +247,22 @@ def test_auto_takes_the_model_that_a_device_names(costs, tmp_path):
     assert np.array_equal(AutoCosts().predict(operators, CPU), Roofline().predict(operators, CPU))
     with pytest.raises(ArtefactError, match="neither an .npz file"):
         AutoCosts().predict(operators, Device(**{**CPU.to_dict(), "costs": "gone"}))
+
+
+def test_networks_of_an_h100_are_priced_by_measurements_of_an_h200() -> None:
+    dataset = Dataset.load("h100")
+    board = find_board(dataset.device.model, "", (), "h100").named("gpu")
+    table = dataset.table.timed()
+    table = table.where(named_graphs(table))
+    seconds = AutoCosts().predict(table.operators, board)
+    predicted, measured = {}, {}
+    for row, price in zip(table, seconds, strict=True):
+        if row.source.endswith(("-b1", "-b32")):
+            predicted[row.source] = predicted.get(row.source, 0.0) + row.count * price
+            measured[row.source] = measured.get(row.source, 0.0) + row.count * row.seconds
+    score = Score.of(list(predicted.values()), list(measured.values()))
+    assert board.costs == "h200" and score.n == 27
+    assert score.mean < 0.09 and abs(score.bias) < 0.02
 
 
 @pytest.mark.parametrize("name", ["xeon-core", "xeon-core-avx2"])
