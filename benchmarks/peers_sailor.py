@@ -139,8 +139,8 @@ class BySailor(TrainingProblem):
 
     rule: Rule | None = None
 
-    def value(self, plan: ParallelPlan) -> float:
-        """Time of the step of a plan by Sailor's rule [s]."""
+    def value(self, plan: ParallelPlan, limit: float = np.inf) -> float:
+        """Time of the step of a plan by Sailor's rule [s], whatever the limit."""
         assert self.rule is not None
         return self.rule.seconds(plan)
 

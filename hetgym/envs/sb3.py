@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hetgym._types import BoolArray
 from hetgym.envs.core.autoreset import AutoresetLanes, Episodes, LaneState, make_lanes
-from hetgym.envs.core.lanes import LaneArguments, Lanes, Observation, as_actions
+from hetgym.envs.core.lanes import LaneArguments, Lanes, Observation, as_actions, as_seed
 from hetgym.envs.core.scalar import LaneEnv
 from hetgym.errors import require, unknown_name
 
@@ -68,6 +68,7 @@ class LaneVecEnv(VecEnv):
 
     Raises:
         UnknownName: another render mode.
+        ConfigError: an invalid seed.
     """
 
     def __init__(self, lanes: Lanes | Episodes, seed: int | None = None, render_mode: str | None = None) -> None:
@@ -79,6 +80,14 @@ class LaneVecEnv(VecEnv):
         self.metadata["render_fps"] = LaneEnv.metadata["render_fps"]
         self.seed(seed)
         self._actions: npt.NDArray[np.int64] = np.zeros(lanes.count, np.int64)
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Set the seeds of the next reset: of lane 0, the following lanes taking the numbers after it.
+
+        Raises:
+            ConfigError: neither None nor a whole number of at least 0.
+        """
+        return list(super().seed(as_seed(seed)))
 
     def reset(self) -> Observation:
         """Begin an episode in every lane, with the seeds and options that were set."""
