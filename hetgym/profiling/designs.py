@@ -22,19 +22,21 @@ class Size:
 
     Attributes:
         samples: factor of the largest number of samples or rows; a power of two.
+        gradients: factor of the number of shapes whose gradient is timed as well.
         flops: largest operator alone [FLOP].
         bytes: largest operator alone, read and written [byte].
         network_flops: largest random network [FLOP].
     """
 
     samples: int
+    gradients: int
     flops: float
     bytes: float
     network_flops: float
 
 
-CORE, GPU = Size(1, 2.5e9, 96e6, 8e9), Size(16, 160e9, 1.5e9, 128e9)
-"""Sizes for a core of a CPU, and for a GPU."""
+CORE, GPU = Size(1, 1, 2.5e9, 96e6, 8e9), Size(16, 5, 160e9, 1.5e9, 128e9)
+"""Sizes for a core of a CPU, and for a GPU, which is fast enough for more gradients."""
 
 _Make = Callable[..., Operator | None]
 
@@ -116,6 +118,11 @@ def _masked_attention(b: int, heads: int, queries: int, keys: int, depth: int) -
     plain = _attention(b, heads, queries, keys, depth)
     mask = Tensor((1, 1, queries, keys))
     return Operator(plain.name, plain.kind, (*plain.inputs, mask), plain.outputs)
+
+
+def _rotary(b: int, heads: int, tokens: int, half: int) -> Operator:
+    x, table = Tensor((b, heads, tokens, 2 * half)), _weight(tokens, 2 * half)
+    return Operator("rotary", "RotaryEmbedding", (x, table, table), (x,))
 
 
 def _lstm(rows: int, inner: int, hidden: int) -> Operator:
@@ -243,6 +250,7 @@ DESIGNS: dict[str, Design] = {
     "matmul-batched": Design(((2, 192), (4, 512), (4, 256), (4, 512)), _batched, 440, 40),
     "attention": Design(((1, 8), (1, 16), (1, 512), (16, 512), (16, 128)), _attention, 430, 40),
     "attention-masked": Design(((1, 8), (1, 16), (1, 512), (16, 512), (16, 128)), _masked_attention, 200),
+    "rotary": Design(((1, 8), (1, 32), (1, 1024), (16, 64)), _rotary, 120),
     "lstm-cell": Design(((1, 128), (16, 1536), (16, 1536)), _lstm, 420, 40),
     "relu": Design(_ROWS, _unary("Relu"), 200, 40),
     "gelu": Design(_ROWS, _unary("Gelu"), 160, 30),

@@ -35,7 +35,10 @@ def design_items(names: Sequence[str], share: float = 1.0, seed: int = 0, size: 
     for name in names or DESIGNS:
         operators = draw(name, max(1, round(share * DESIGNS[name].count)) if name in DESIGNS else None, seed, size)
         items += [Item(name, op) for op in operators]
-        items += [Item(name, op, direction="backward") for op in operators[: round(share * DESIGNS[name].backward)]]
+        items += [
+            Item(name, op, direction="backward")
+            for op in operators[: round(share * size.gradients * DESIGNS[name].backward)]
+        ]
     return items
 
 

@@ -167,13 +167,13 @@ def test_designs_give_different_legal_operators(name: str, size: Size) -> None:
 
 
 def test_designs_and_networks_of_gpus_are_larger() -> None:
+    sizes = (designs.CORE, designs.GPU)
     for name in ("conv", "gemm", "relu"):
-        core, gpu = (sum(op.bytes_read for op in draw(name, 40, size=size)) for size in (designs.CORE, designs.GPU))
+        core, gpu = (sum(op.bytes_read for op in draw(name, 40, size=size)) for size in sizes)
         assert gpu > 2 * core
-    core, gpu = (
-        sum(op.flops for graph in random_networks(22, size=size) for op in graph.operators)
-        for size in (designs.CORE, designs.GPU)
-    )
+    core, gpu = (sum(item.direction == "backward" for item in design_items(["gemm"], size=s)) for s in sizes)
+    assert (core, gpu) == (60, 300)
+    core, gpu = (sum(op.flops for graph in random_networks(22, size=size) for op in graph.operators) for size in sizes)
     assert gpu > 2 * core
 
 
