@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
-_OWN = ("anchor", "anchor_output", "anchor_inner", "operands", "fused", "flops", "reads")
+_OWN = ("anchor", "anchor_output", "anchor_inner", "operands", "fused", "shapes", "flops", "reads")
 
 
 def anchor_of(operator: Operator) -> tuple[Operator, float]:

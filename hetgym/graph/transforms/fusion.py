@@ -74,7 +74,8 @@ def fuse(graph: DataflowGraph) -> Fusion:
 
     Data leaves a group from its last operator only, so no cycle can arise. The kind of a fused operator is ``Fused-``
     followed by the family of its anchor, the member of highest class. It has the anchor's attributes, and the
-    anchor's operands come first. Its FLOPs are the sum over its members. It reads the values that come from outside,
+    anchor's operands come first. ``fused`` and ``shapes`` name its members' kinds and the shapes of their first
+    results, separated by ``+``. Its FLOPs are the sum over its members. It reads the values that come from outside,
     weights included, and writes those that go outside.
 
     Returns:
@@ -237,10 +238,16 @@ def _fused(
     attributes["operands"] = len(anchor.inputs)
     attributes |= _anchor_types(anchor, inputs[next(i for i in row if ops[i] is anchor)], inside)
     attributes["fused"] = "+".join(str(ops[i].attributes.get("fused", ops[i].kind)) for i in row)
+    attributes["shapes"] = "+".join(str(ops[i].attributes.get("shapes", _shape(ops[i]))) for i in row)
     attributes["flops"] = float(sum(ops[i].flops for i in row))
     attributes["reads"] = float(sum(read.values()))
     outputs = tuple(ops[i].outputs[o] for i, o in leaving)
     return Operator(anchor.name, f"Fused-{anchor.spec.family}", tuple(taken.values()), outputs, attributes)
+
+
+def _shape(op: Operator) -> str:
+    """The shape of an operator's first result, such as ``1x64x56x56``; empty for a single number."""
+    return "x".join(map(str, op.outputs[0].shape)) if op.outputs else ""
 
 
 def _identity(tensor: Tensor, source: Source | None, i: int, at: int) -> object:

@@ -242,6 +242,7 @@ def _attributes(
     if axis == "output" and group > 1 and str(op.attributes.get("anchor", op.kind)) == "Conv":
         attributes["group"] = (stop - start) * group // found.size
     if "fused" in attributes:
+        attributes.pop("shapes", None)
         whole, inner = attributes.pop("anchor_output", None), attributes.pop("anchor_inner", None)
         if whole == op.outputs[0].shape and inner is None and found.result is not None:
             assert isinstance(whole, tuple)
