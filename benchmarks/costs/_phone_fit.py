@@ -7,10 +7,9 @@
         + board[k]
 
 Every term is shrunk to zero by a normal prior of its own width, so that boards share what they can. Amounts of one
-group (arithmetic, movement, weights, starts, transfers, calls) share the factors of a board; strided products have
-the parent that others of their kind have. The loss is a pseudo-Huber
-function of predicted / measured - 1, the error that is reported. Each row of a network with many rows counts for less,
-since errors of one network go together.
+group (arithmetic, movement, weights, starts, transfers, calls) share the factors of a board, and coefficients that few
+networks tell apart have one parent (:data:`KIN`). The loss is a pseudo-Huber function of predicted / measured - 1, the
+error that is reported. Each row of a network with many rows counts for less, since errors of one network go together.
 """
 
 from __future__ import annotations
@@ -43,12 +42,14 @@ START: dict[str, float] = {
     "elements of normalisations": 1 / 1e10,
     "elements of softmax": 1 / 1e10,
     "elements of functions": 1 / 2e10,
+    "elements of divisions of pictures": 1 / 2e9,
     "elements of joints": 1 / 3e10,
     "elements of resizing to the nearest": 1 / 2e10,
     "elements of resizing": 1 / 1e10,
     "elements of resizing with corners aligned": 1 / 1e10,
     "elements of movements": 1 / 1e10,
     "elements of views": 1 / 1e10,
+    "elements at the start of operators": 1 / 2e10,
     "elements beyond the memory on the chip": 1 / 4e10,
     "operators": 3e-6,
     "views": 3e-6,
@@ -61,11 +62,25 @@ GROUPS = ("operations", "elements", "weights", "operators", "elements in and out
 SLOTS = np.array([max((i for i, g in enumerate(GROUPS) if name.startswith(g)), default=0) for name in RATES])
 SLOTS[[i for i, name in enumerate(RATES) if name.startswith("operations of grouped")]] = GROUPS.index("elements")
 SLOTS[RATES.index("views")] = GROUPS.index("operators")
-PARENTS = np.array([RATES.index(name.replace("strided ", "")) for name in RATES])
-"""The number of the coefficient whose terms a coefficient shares: its own, except for strided products."""
+KIN: dict[str, str] = {
+    "operations of strided products": "operations of products",
+    "operations of dilated products": "operations of products",
+    "operations of products in space": "operations of products",
+    "operations of strided pointwise products": "operations of pointwise products",
+    "elements of grouped products": "elements of products",
+    "elements of softmax": "elements of functions",
+    "elements of normalisations": "elements of functions",
+    "elements of resizing to the nearest": "elements of resizing",
+    "elements of resizing with corners aligned": "elements of resizing",
+    "elements of joints": "elements of movements",
+    "elements of views": "elements of movements",
+}
+"""Coefficient -> the one whose terms it shares, its parent; others are their own. Few networks tell kin apart."""
+
+PARENTS = np.array([RATES.index(KIN.get(name, name)) for name in RATES])
 
 WIDTHS: dict[str, float] = {
-    "h": 2.0, "k": 0.5, "ph": 0.3, "rh": 0.3, "prh": 0.3, "bg": 1.0, "bpg": 0.3, "brg": 0.3, "bk": 0.1,
+    "h": 2.0, "k": 0.15, "ph": 0.5, "rh": 0.3, "prh": 0.3, "bg": 1.0, "bpg": 0.3, "brg": 0.3, "bk": 0.2,
 }  # fmt: skip
 """Term, by its indices (k coefficient, h its parent, g group, b board, p precision, r runtime) -> width of its
 prior."""

@@ -1,9 +1,8 @@
 """Latencies of networks on boards of Qualcomm AI Hub, the rebuilt graphs, and the split; used by ``phones.py``.
 
 Splits by ``hetgym-phones-1`` and ``-2`` were scored by earlier forms of the fit, which used them up. The present one is
-another hash of the names. Its quarter is not untouched: earlier forms had been chosen and scored with these models, and
-their errors had been read. What the present form adds (the amount of reductions, wider priors) was chosen by
-cross-validation over the other three quarters.
+another hash of the names. Its quarter is not untouched: every form was chosen with these models in sight, and their
+errors had been read. So every network is left out once as well, in five parts (``phones.py score``).
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ SEED = 0  # of the random cells that the two-factor fit holds out
 ARTEFACTS = {("NPU", "qnn"): "hexagon-qnn", ("NPU", "tflite"): "hexagon-tflite", ("NPU", "onnx"): "hexagon-onnx",
              ("CPU", "onnx"): "kryo-onnx"}  # fmt: skip
 UNITS = ("NPU", "CPU")
-VARIANTS = (("h", 1.0), ("k", 0.2), ("k", 1.0), ("prh", 0.1), ("prh", 1.0), ("bg", 0.5), ("bpg", 0.1), ("bk", 0.3))
+VARIANTS = (("h", 1.0), ("k", 0.5), ("ph", 0.3), ("prh", 0.1), ("prh", 1.0), ("bg", 0.5), ("bpg", 0.1), ("bk", 0.1))
 """Terms of the fit, and other widths of their priors."""
 QUANTISED_CPU = ("Snapdragon 7 Gen 4", "Q-6690", "QCS6490")
 """Boards whose ONNX runtime ran quantised networks on the CPU; elsewhere single networks only ran there."""
@@ -196,6 +196,7 @@ def variants(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     choices: list[tuple[str, Any, str, Any]] = [("as chosen", phone_work, "TILE", phone_work.TILE)]
     choices += [(f"tiles of {size}", phone_work, "TILE", size) for size in (1, 8, 64, 128)]
     choices += [(f"{size:g} elements on the chip", phone_work, "ON_CHIP", size) for size in (1e6, 16e6, 64e6)]
+    choices += [(f"{size:g} elements at the start", phone_work, "AT_START", size) for size in (0.0, 16384.0, 262144.0)]
     choices += [(f"width {w:g} of {term}", _phone_fit, "WIDTHS", _phone_fit.WIDTHS | {term: w}) for term, w in VARIANTS]
     choices += [(f"width {w:g} of errors", _phone_fit, "NOISE", w) for w in (0.05, 0.25)]
     choices += [(f"weights by power {w:g}", _phone_fit, "POWER", w) for w in (0.0, 1.0)]

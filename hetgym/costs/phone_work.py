@@ -6,7 +6,8 @@ these coefficients multiply.
 
 Compilers for these processors fuse less than :func:`~hetgym.graph.transforms.fuse`: a product takes in its bias,
 normalisation and activation, but not the addition of another branch. And what is a view in PyTorch (a transposition, a
-slice) moves data here. So the parts of a fused operator count, except those in :data:`FREE`.
+slice) moves data here, unless it only puts the channels of an image last or first: they are always last here. So the
+parts of a fused operator count, except those in :data:`FREE`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from hetgym._types import FloatArray
 from hetgym.costs.features import loops
 from hetgym.costs.fused import anchor_of
-from hetgym.graph.ops import GENERIC, KINDS, Operator, Tensor
+from hetgym.graph.ops import GENERIC, KINDS, Operator
 
 AMOUNTS: tuple[str, ...] = (
     "operations of products",
@@ -40,12 +41,14 @@ AMOUNTS: tuple[str, ...] = (
     "elements of normalisations",
     "elements of softmax",
     "elements of functions",
+    "elements of divisions of pictures",
     "elements of joints",
     "elements of resizing to the nearest",
     "elements of resizing",
     "elements of resizing with corners aligned",
     "elements of movements",
     "elements of views",
+    "elements at the start of operators",
     "elements beyond the memory on the chip",
     "operators",
     "views",
@@ -60,9 +63,11 @@ AMOUNTS: tuple[str, ...] = (
 * *Weights*: constant elements that a product reads.
 * *Elements* that an operator reads and writes, without weights, in channels padded to :data:`TILE`: of products, of
   arithmetic (additions), of reductions (sums, means and extremes along axes), of poolings, of normalisations, of
-  softmax, of functions (GELU, sigmoid, division), of joints (concatenations), of resizing by the nearest element, by
+  softmax, of functions (GELU, sigmoid, division), of divisions of pictures (images of 2 or 3 channels, as they are
+  normalised before the first convolution), of joints (concatenations), of resizing by the nearest element, by
   interpolation, and by interpolation with the corners aligned, of other movements (copies, paddings, gathers) and of
-  views that permute or cut. Those of one operator beyond :data:`ON_CHIP` count once more.
+  views that permute or cut. Those of one operator up to :data:`AT_START` count once more, since small operators do not
+  fill the processor, and those beyond :data:`ON_CHIP`.
 * *Operators*: 1 for each, and for each part of a fused one that is not free; *views* likewise.
 """
 
@@ -75,12 +80,15 @@ SIDES = (8, 4)
 ON_CHIP = 4e6
 """Elements that the memory on the chip holds: 8 MiB of 16 bits."""
 
-FREE = frozenset({"BatchNormalization", "Relu", "Clip", "LeakyRelu", "PRelu", "HardSwish", "HardSigmoid", "Cast"})
+AT_START = 65536.0
+"""Elements of an operator that count as its start."""
+
+FREE = frozenset({"BatchNormalization", "Relu", "Clip", "LeakyRelu", "PRelu", "Cast"})
 """Kinds that cost nothing behind another operator."""
 
 FUNCTIONS = frozenset(
-    {"Gelu", "Sigmoid", "Swish", "Tanh", "Erf", "Exp", "Log", "Softplus", "Mish", "Elu", "Celu"}
-    | {"Div", "Pow", "Sqrt", "Reciprocal", "Sin", "Cos"}
+    {"Gelu", "Sigmoid", "Swish", "Tanh", "Erf", "Exp", "Log", "Softplus", "Mish", "Elu", "Celu", "HardSwish"}
+    | {"HardSigmoid", "Div", "Pow", "Sqrt", "Reciprocal", "Sin", "Cos"}
 )
 """Kinds that are computed from tables or in several steps."""
 
@@ -110,36 +118,61 @@ def amounts(operators: Sequence[Operator]) -> FloatArray:
 def _row(op: Operator) -> list[float]:
     row = [0.0] * len(AMOUNTS)
     parts = str(op.attributes.get("fused", op.kind)).split("+")
-    out = _padded(op.outputs[0]) if op.outputs else 0.0
-    views = parts.count("View")
-    row[_NUMBER["views"]] = float(views)
-    row[_NUMBER["elements of views"]] = 2.0 * views * out
+    shapes = _shapes(op, len(parts))
+    before = [op.inputs[0].shape if op.inputs else (), *shapes]
+    whole = list(zip(parts, before, shapes, strict=False))
+    views = [_padded(shape) for kind, source, shape in whole if kind == "View" and not _reorders(source, shape)]
+    row[_NUMBER["views"]] = float(len(views))
+    row[_NUMBER["elements of views"]] = 2.0 * sum(views)
     if op.spec.family == "view":
         return row
     anchor, _ = anchor_of(op)
     _anchor(op, anchor, row)
-    rest = [kind for kind in parts if kind not in FREE]
-    if anchor.kind in rest:
-        rest.remove(anchor.kind)
-    for kind in rest:
+    rest = [(kind, shape) for kind, shape in zip(parts, shapes, strict=True) if kind not in FREE]
+    at = next((i for i, (kind, _) in enumerate(rest) if kind == anchor.kind), len(rest))
+    del rest[at : at + 1]
+    for kind, shape in rest:
         family = KINDS.get(kind, GENERIC).family
-        if family == "view" or (kind == "Copy" and views):  # a copy behind a view is the view's own
+        if family == "view" or (kind == "Copy" and "View" in parts):  # a copy behind a view is the view's own
             continue
         row[_NUMBER["operators"]] += 1.0
-        real = float(op.outputs[0].size) if kind == "Resize" else out
-        group = _resizing(anchor) if kind == "Resize" else _group(kind, family)
-        row[_NUMBER[f"elements of {group}"]] += 2.0 * real
+        group = _resizing(anchor) if kind == "Resize" else _group(kind, family, shape)
+        _move(row, group, 2.0 * (float(math.prod(shape)) if kind == "Resize" else _padded(shape)))
     return row
+
+
+def _shapes(op: Operator, parts: int) -> list[tuple[int, ...]]:
+    """Shapes of the results of an operator's parts; the shape of its own result where they are not known."""
+    words = str(op.attributes.get("shapes", "")).split("+")
+    if "shapes" in op.attributes and len(words) == parts:
+        return [tuple(int(size) for size in word.split("x") if size) for word in words]
+    return [op.outputs[0].shape if op.outputs else ()] * parts
+
+
+def _reorders(before: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """True if a view only puts the channels of an image, or of a sequence, last or first."""
+    if len(before) == len(shape) == 3:
+        return before != shape and before[0] == 1 and shape == (1, before[2], before[1])
+    if len(before) != 4 or before == shape:
+        return False
+    n, a, b, c = before
+    return shape in ((n, b, c, a), (n, c, a, b))
+
+
+def _move(row: list[float], group: str, moved: float) -> None:
+    row[_NUMBER[f"elements of {group}"]] += moved
+    row[_NUMBER["elements at the start of operators"]] += min(moved, AT_START)
 
 
 def _anchor(op: Operator, anchor: Operator, row: list[float]) -> None:
     """Add the amounts of an operator's anchor, with all that the fused operator reads and writes."""
     family = anchor.spec.family
     weights = float(sum(t.size for t in op.inputs if t.constant)) if family in ("conv", "matmul", "recurrent") else 0.0
-    moved = sum(_padded(t) for t in op.outputs)
+    moved = sum(_padded(t.shape) for t in op.outputs)
     selects = anchor.kind in ("Slice", "Split", "Gather", "GatherElements", "GatherND")  # read what they write
-    moved += moved if selects else sum(_padded(t) for t in op.inputs if not t.constant)
-    kind = _resizing(anchor) if anchor.kind == "Resize" else _group(anchor.kind, family)
+    moved += moved if selects else sum(_padded(t.shape) for t in op.inputs if not t.constant)
+    shape = anchor.outputs[0].shape if anchor.outputs else ()
+    kind = _resizing(anchor) if anchor.kind == "Resize" else _group(anchor.kind, family, shape)
     row[_NUMBER["operators"]] += 1.0
     if anchor.kind == "Attention":
         _attention(anchor, row)
@@ -153,12 +186,14 @@ def _anchor(op: Operator, anchor: Operator, row: list[float]) -> None:
         row[_NUMBER["operations of recurrent cells"]] += anchor.flops
         row[_NUMBER["weights"]] += weights
         row[_NUMBER["operators"]] += _steps(anchor)
-    row[_NUMBER[f"elements of {kind}"]] += moved
+    _move(row, kind, moved)
     row[_NUMBER["elements beyond the memory on the chip"]] += max(0.0, moved - ON_CHIP)
 
 
-def _group(kind: str, family: str) -> str:
-    """The group of an operator's elements, unless it is a product or resizes."""
+def _group(kind: str, family: str, shape: tuple[int, ...]) -> str:
+    """The group of an operator's elements, by its kind and its result, unless it is a product or resizes."""
+    if kind == "Div" and len(shape) == 4 and 1 < shape[1] < 4 and min(shape[2:]) > 1:
+        return "divisions of pictures"
     if kind.startswith(("Reduce", "Arg")):
         return "reductions"
     if family == "move":
@@ -178,11 +213,10 @@ def _resizing(anchor: Operator) -> str:
     return "resizing with corners aligned" if aligned else "resizing"
 
 
-def _padded(tensor: Tensor) -> float:
+def _padded(shape: tuple[int, ...]) -> float:
     """Elements of a tensor when its channels, or its last axis if that wastes less, are padded to tiles."""
-    shape = tensor.shape
     axes = {shape[1] if len(shape) > 3 else 1, shape[-1] if shape else 1} - {1}
-    return tensor.size * min((_pad(size) / size for size in axes if size), default=1.0)
+    return float(math.prod(shape)) * min((_pad(size) / size for size in axes if size), default=1.0)
 
 
 def _product(op: Operator, constant: bool) -> tuple[str, float]:
@@ -220,8 +254,8 @@ def _attention(op: Operator, row: list[float]) -> None:
     batch, m, n, k = loops(op)
     moved = 2.0 * batch * (m * k + n * k + m * n)
     row[_NUMBER["operations of products of activations"]] += 4.0 * batch * _pad(m) * _pad(n) * _pad(k)
-    row[_NUMBER["elements of products"]] += moved
-    row[_NUMBER["elements of softmax"]] += 2.0 * batch * m * n
+    _move(row, "products", moved)
+    _move(row, "softmax", 2.0 * batch * m * n)
     row[_NUMBER["elements beyond the memory on the chip"]] += max(0.0, moved - ON_CHIP)
     row[_NUMBER["operators"]] += 3.0
 

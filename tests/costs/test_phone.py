@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hetgym
 from hetgym.costs import CostModel, artefact, load_costs
 from hetgym.costs.phone import RATES, PhoneCosts
-from hetgym.costs.phone_work import AMOUNTS, ON_CHIP, amounts
+from hetgym.costs.phone_work import AMOUNTS, AT_START, ON_CHIP, amounts
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph import DataflowGraph, Operator, Tensor
@@ -95,7 +95,8 @@ def test_resizing_is_told_apart_by_its_mode(attributes, name):
     x, y = Tensor((1, 32, 4, 4)), Tensor((1, 32, 8, 8))
     row = amounts([Operator("up", "Resize", (x,), (y,), attributes)])[0]
     kinds = {n: value for n, value in zip(AMOUNTS, row, strict=True) if value}
-    assert kinds == {f"elements of {name}": 32 * (16 + 64), "operators": 1}
+    moved = 32 * (16 + 64)
+    assert kinds == {f"elements of {name}": moved, "elements at the start of operators": moved, "operators": 1}
 
 
 def test_depthwise_products_are_not():
@@ -108,6 +109,45 @@ def test_views_that_permute_count_and_reshapes_do_not():
     x = Tensor((4, 32))
     assert amount(Operator("v", "View", (x,), (Tensor((32, 4)),)), "views") == 1
     assert not amounts([Operator("r", "Reshape", (x,), (Tensor((128,)),))]).any()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moves"),
+    [
+        ((1, 64, 8, 4), (1, 8, 4, 64), 0),
+        ((1, 8, 4, 64), (1, 64, 8, 4), 0),
+        ((1, 32, 64), (1, 64, 32), 0),
+        ((9, 49, 4, 32), (9, 4, 49, 32), 1),
+        ((9, 32, 64), (9, 64, 32), 1),
+        ((1, 64, 8, 4), (1, 32, 8, 4), 1),
+    ],
+)
+def test_views_that_put_channels_last_or_first_are_free(before, after, moves):
+    view = Operator("v", "View", (Tensor(before),), (Tensor(after),))
+    assert amount(view, "views") == moves
+    assert (amount(view, "elements of views") > 0) == moves
+
+
+def test_parts_of_a_fused_operator_count_with_their_own_results():
+    big, small = Tensor((1, 32, 10, 10)), Tensor((1, 32, 2, 2))
+    pool = Operator("pool", "ReduceMean", (big,), (small,))
+    ops = [Operator("sigmoid", "Sigmoid", (big,), (big,)), Operator("exp", "Exp", (big,), (big,)), pool]
+    fused = fuse(DataflowGraph(ops, [(0, 0, 1), (1, 0, 2)])).graph
+    assert fused.operators[0].attributes["shapes"] == "1x32x10x10+1x32x10x10+1x32x2x2"
+    assert amount(fused.operators[0], "elements of functions") == 2 * 2 * 3200
+    unknown = {k: v for k, v in fused.operators[0].attributes.items() if k != "shapes"}
+    assert amount(replace(fused.operators[0], attributes=unknown), "elements of functions") == 2 * 2 * 128
+
+
+def test_a_division_of_a_picture_is_told_apart():
+    picture, image = Tensor((1, 3, 64, 64)), Tensor((1, 32, 64, 64))
+    for tensor, name in ((picture, "divisions of pictures"), (image, "functions")):
+        assert amount(Operator("d", "Div", (tensor,), (tensor,)), f"elements of {name}") == 2 * tensor.size
+
+
+def test_the_start_of_an_operator_counts_once_more():
+    assert amount(relu((1, 32)), "elements at the start of operators") == 64
+    assert amount(relu((1, 32, 1000, 1000)), "elements at the start of operators") == AT_START
 
 
 def test_what_does_not_fit_on_the_chip_counts_twice():
