@@ -140,7 +140,8 @@ def test_a_killed_or_hung_worker_ends_the_run_with_its_name(blow: signal.Signals
 
 
 SCRIPT = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start jobs in the background with it ignored
 sys.path.insert(0, {folder!r})
 from small import DEVICES, diamond, placed
 from hetgym.execution import Cluster
@@ -162,7 +163,10 @@ def test_no_worker_outlives_its_parent(blow: signal.Signals) -> None:
     assert len(pids) == 2
     time.sleep(0.2)
     parent.send_signal(blow)
-    _, errors = parent.communicate(timeout=300)
+    try:
+        _, errors = parent.communicate(timeout=100)
+    finally:
+        parent.kill()
     if blow == signal.SIGINT:
         assert "KeyboardInterrupt" in errors
         assert all(map(gone, pids))
