@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -20,12 +21,16 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Shells start jobs in the background with interrupts ignored, which child processes would inherit.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # tests import oracle.py and strategies.py by name
 
 settings.register_profile(
     "deterministic",
-    max_examples=60,
+    max_examples=50,
     deadline=None,  # kernels may compile inside the first example
     derandomize=True,
     database=None,

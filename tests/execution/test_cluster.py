@@ -140,8 +140,7 @@ def test_a_killed_or_hung_worker_ends_the_run_with_its_name(blow: signal.Signals
 
 
 SCRIPT = """
-import os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start jobs in the background with it ignored
+import os, sys
 sys.path.insert(0, {folder!r})
 from small import DEVICES, diamond, placed
 from hetgym.execution import Cluster
