@@ -1,13 +1,14 @@
 """Prices against measurements of a GPU: whole networks in float32 and bfloat16, and operators.
 
-    python benchmarks/costs/measured_gpu.py          # the shipped table of an H200 by its data sheet; seconds
+    python benchmarks/costs/measured_gpu.py          # the shipped table of an H200 by the models that its board names
+    python benchmarks/costs/measured_gpu.py --costs gpu-eager-fp32       # float32 by the data sheet
     python benchmarks/costs/measured_gpu.py --table measurements/gpu.csv.gz
     python benchmarks/costs/measured_gpu.py --table h100 --costs h200    # one board by the measurements of another
     python benchmarks/costs/measured_gpu.py --half-costs none            # 16 bits by the board's other model
     python benchmarks/costs/measured_gpu.py --list Attention             # each operator of a kind, alone
 
-By default the prices are those of ``gpu-eager-fp32`` and ``gpu-half`` by the board's data sheet
-(``hetgym/configs/boards.yaml``). The table is one of ``hetgym profile``. *Kernels* is the sum over a network's
+By default the prices are those of the models that ``hetgym/configs/boards.yaml`` names for the board: for an H200 or
+H100 SXM those of ``h200`` in float32 and of ``gpu-half`` in 16 bits. The table is one of ``hetgym profile``. *Kernels* is the sum over a network's
 operators, timed with the host ahead of the device; *eager* is the network as PyTorch starts it, operator by operator.
 """
 

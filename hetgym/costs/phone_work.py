@@ -13,6 +13,7 @@ parts of a fused operator count, except those in :data:`FREE`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -92,6 +93,7 @@ FUNCTIONS = frozenset(
 )
 """Kinds that are computed from tables or in several steps."""
 
+_SHAPE = re.compile(r"(\d{1,12}(x\d{1,12}){0,7})?", re.ASCII)  # what a file says instead is not looked at
 _NUMBER = {name: i for i, name in enumerate(AMOUNTS)}
 _VECTORS = 8  # products with fewer columns in a group than this do not fill a block
 
@@ -144,7 +146,7 @@ def _row(op: Operator) -> list[float]:
 def _shapes(op: Operator, parts: int) -> list[tuple[int, ...]]:
     """Shapes of the results of an operator's parts; the shape of its own result where they are not known."""
     words = str(op.attributes.get("shapes", "")).split("+")
-    if "shapes" in op.attributes and len(words) == parts:
+    if "shapes" in op.attributes and len(words) == parts and all(map(_SHAPE.fullmatch, words)):
         return [tuple(int(size) for size in word.split("x") if size) for word in words]
     return [op.outputs[0].shape if op.outputs else ()] * parts
 

@@ -264,3 +264,15 @@ def test_platforms_find_their_chip(name):
     graph = fuse(hetgym.load_graph("resnet50")).graph
     seconds = fitted.predict(graph.operators, npu).sum() + fitted.call(npu, "float32", 3 * 224**2 + 1000)
     assert 5e-4 < seconds < 5e-3
+
+
+MADE_UP = ["", "1x8+", "1x8+-4", "1x8+axb", "1x8+" + "9" * 5000, "1x8+" + "x".join(["9"] * 400), 7]
+
+
+@pytest.mark.parametrize("shapes", MADE_UP, ids=range(len(MADE_UP)))
+def test_shapes_of_parts_that_a_file_makes_up_are_not_looked_at(shapes: str | int) -> None:
+    x = Tensor((1, 8))
+    plain = Operator("f", "Fused-elementwise", (x,), (x,), {"anchor": "Add", "operands": 1, "fused": "Add+Sigmoid"})
+    odd = replace(plain, attributes={**plain.attributes, "shapes": shapes})
+    row, found = amounts([plain]), amounts([odd])
+    assert np.isfinite(found).all() and (shapes == "1x8+" or np.array_equal(row, found))
