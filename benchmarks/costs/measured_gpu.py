@@ -8,8 +8,9 @@
     python benchmarks/costs/measured_gpu.py --list Attention             # each operator of a kind, alone
 
 By default the prices are those of the models that ``hetgym/configs/boards.yaml`` names for the board: for an H200 or
-H100 SXM those of ``h200`` in float32 and of ``gpu-half`` in 16 bits. The table is one of ``hetgym profile``. *Kernels* is the sum over a network's
-operators, timed with the host ahead of the device; *eager* is the network as PyTorch starts it, operator by operator.
+H100 SXM those of ``h200`` in float32 and of ``gpu-half`` in 16 bits. The table is one of ``hetgym profile``. *Kernels*
+is the sum over a network's operators, timed with the host ahead of the device; *eager* is the network as PyTorch starts
+it, operator by operator.
 """
 
 from __future__ import annotations
