@@ -15,9 +15,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._artefacts import Array, Kind, check_format, load_tensors, save_tensors
-from hetgym._files import as_path, read_text, write_bytes
-from hetgym._json import parse
+from hetgym._input.artefacts import Array, Kind, check_format, load_tensors, save_tensors
+from hetgym._input.files import as_path, read_text, write_bytes
+from hetgym._input.json import parse
 from hetgym.errors import ArtefactError, ConfigError, shown
 
 VERSION = 1

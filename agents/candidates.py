@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.utils import seeding
 
-from hetgym._config import check_number
-from hetgym._random import generator
+from hetgym._input.config import check_number
+from hetgym._input.random import generator
 from hetgym._types import FloatArray
 from hetgym.agents.actions import COLUMNS, describe
 from hetgym.agents.artefact import PolicyFiles, Weights, check_recipe
@@ -27,10 +27,10 @@ from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.graph import DataflowGraph
 from hetgym.pipeline import PipelineProblem, TrainingPipeline
 from hetgym.planning.graph_plan import GraphPlan
-from hetgym.planning.walk import TIE
 from hetgym.platform import Platform
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.search.walk import TIE
 
 HEAD = "actor."
 """Prefix of the weights that score actions; the other weights of a trained network embed graphs or value states."""

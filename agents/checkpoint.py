@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._artefacts import Array, Kind, check_format
+from hetgym._input.artefacts import Array, Kind, check_format
 from hetgym.agents import artefact
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.errors import ArtefactError, shown

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hetgym._config import read
-from hetgym._times import as_seconds
+from hetgym._input.config import read
+from hetgym._input.times import as_seconds
 from hetgym.baselines.parallel import search
 from hetgym.baselines.pipeline import annealed_cut
+from hetgym.envs.cluster.lanes import StepLanes
 from hetgym.envs.pipeline.lanes import PipelineLanes
 from hetgym.envs.pipeline.problems import as_pipeline
-from hetgym.envs.steps.lanes import StepLanes
 from hetgym.errors import ConfigError
 from hetgym.pipeline import CutProblem, Objective, PipelineProblem, Stage, TrainingPipeline, cut_problem
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from hetgym._artefacts import save_tensors
-from hetgym._files import as_path, write_bytes
+from hetgym._input.artefacts import save_tensors
+from hetgym._input.files import as_path, write_bytes
 from hetgym.agents import artefact
 from hetgym.agents.pretrained import FILES, FOLDER, load, names
 from hetgym.errors import ArtefactError, shown

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import jit, step
-from hetgym._records import record
+from hetgym._kernels.jit import jit, step
+from hetgym._kernels.records import record
 from hetgym._types import BoolArray, FloatArray
 from hetgym.agents.actions import NEGLIGIBLE
 from hetgym.errors import ArtefactError
-from hetgym.planning.proposals import Network
+from hetgym.search.proposals import Network
 
 
 @record

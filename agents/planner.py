@@ -5,12 +5,12 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-from hetgym._times import as_seconds
+from hetgym._input.times import as_seconds
 from hetgym.agents.play import Agent
 from hetgym.planning.policy import SchedulerPolicy
-from hetgym.planning.search import check_limits
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.search.search import check_limits
 
 
 def limits(budget: str | float | None, operators: int | None = None) -> tuple[float | None, float]:

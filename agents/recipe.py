@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hetgym._config import check_number, read
-from hetgym._files import as_path
-from hetgym._parts import part
-from hetgym._yaml import load_yaml
+from hetgym._input.config import check_number, read
+from hetgym._input.files import as_path
+from hetgym._input.parts import part
+from hetgym._input.yaml import load_yaml
 from hetgym.agents.algorithms import ALGORITHMS, OPTIONAL
 from hetgym.agents.sizes import Sizes
 from hetgym.envs.registration import ENVIRONMENTS

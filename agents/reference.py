@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._random import generator
+from hetgym._input.random import generator
 from hetgym.agents.play import Agent
 from hetgym.envs.core.lanes import Observation
 from hetgym.envs.place.observation import CandidateColumn

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from hetgym._files import atomic_write, read_text
-from hetgym._json import noun, parse
-from hetgym._yaml import SIZE_LIMIT
+from hetgym._input.files import atomic_write, read_text
+from hetgym._input.json import noun, parse
+from hetgym._input.yaml import SIZE_LIMIT
 from hetgym.agents.algorithms import ALGORITHMS, check_workers
 from hetgym.agents.checkpoint import Checkpoint
 from hetgym.agents.curves import Curves

@@ -12,9 +12,9 @@ from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning.baseline import Baseline
 from hetgym.planning.decode import by_start, decode_in_order
 from hetgym.planning.protocols import Scheduler
-from hetgym.planning.search import check_limits
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.search.search import check_limits
 from hetgym.sim import PRESETS, Runtime
 from hetgym.sim import runtime as as_runtime
 

@@ -58,10 +58,10 @@ if TYPE_CHECKING:
         load_bound,
         lower_bound,
     )
-    from hetgym.planning.budgets import anytime
     from hetgym.planning.graph_plan import GraphPlan
     from hetgym.planning.policy import SchedulerPolicy, as_policy
     from hetgym.planning.protocols import Scheduler
+    from hetgym.search.budgets import anytime
 
 _HOME = {
     "hetgym.baselines.annealing": ("annealing", "pilot_annealing"),
@@ -109,7 +109,7 @@ _HOME = {
         "load_bound",
         "lower_bound",
     ),
-    "hetgym.planning.budgets": ("anytime",),
+    "hetgym.search.budgets": ("anytime",),
     "hetgym.planning.graph_plan": ("GraphPlan",),
     "hetgym.planning.policy": ("SchedulerPolicy", "as_policy"),
     "hetgym.planning.protocols": ("Scheduler",),

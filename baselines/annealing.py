@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean
-from hetgym._random import generator
+from hetgym._input.random import generator
+from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray
 from hetgym.baselines.pilot import Pilot
 from hetgym.baselines.region_annealing import REORDER, RegionAnnealing
 from hetgym.errors import ConfigError, unknown_name
-from hetgym.planning import walk
 from hetgym.planning.decode import start_order
-from hetgym.planning.moves import propose, try_shift
 from hetgym.planning.registry import get
-from hetgym.planning.search import Cooling, Search, Staged, check_limits, run
 from hetgym.planning.timeline import timed_for
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.search import walk
+from hetgym.search.moves import propose, try_shift
+from hetgym.search.search import Cooling, Search, Staged, check_limits, run
 from hetgym.sim import PRESETS, Runtime
 from hetgym.sim import runtime as as_runtime
 
 DECODES = ("bottom-level", "order", "insertion")
 MIX = {"insertion": (1, 1, 1, 1, 1, 0), "bottom-level": (1, 1, 1, 1, 1, 0), "order": (1, 1, 1, 1, 1, 4)}
-"""Relative frequencies of the moves of :mod:`hetgym.planning.moves`."""
+"""Relative frequencies of the moves of :mod:`hetgym.search.moves`."""
 
 
 def annealing(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit, step, variant
+from hetgym._kernels.jit import jit, step, variant
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import OutOfMemory, ProblemError
 from hetgym.planning import timeline

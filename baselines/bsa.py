@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._kernels.jit import jit
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.planning import timeline
 from hetgym.planning.capacity import fitted

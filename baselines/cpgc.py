@@ -6,20 +6,21 @@ from functools import partial
 
 import numpy as np
 
-from hetgym._jit import lean, step
+from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.baselines.cpop import path_placement
 from hetgym.baselines.heft import heft
 from hetgym.baselines.trivial import single_device
 from hetgym.errors import ConfigError
-from hetgym.planning import capacity, course, regions
-from hetgym.planning import walk as walks
+from hetgym.planning import capacity
 from hetgym.planning.decode import decode_placement
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import assigned_bottom_level, list_order, upward_rank
 from hetgym.planning.timeline import with_times
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.search import course, regions
+from hetgym.search import walk as walks
 from hetgym.sim import PRESETS, Runtime
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.kernel import Switches

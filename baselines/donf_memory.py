@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hetgym._heap import first_key, pop, push
-from hetgym._jit import jit, step
+from hetgym._kernels.heap import first_key, pop, push
+from hetgym._kernels.jit import jit, step
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.errors import ProblemError
 from hetgym.planning import timeline

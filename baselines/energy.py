@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, OutOfMemory, unknown_name
 from hetgym.metrics import nondominated

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._heap import Heaps, first_key, new_heaps, pop, push
-from hetgym._jit import jit, step
+from hetgym._kernels.heap import Heaps, first_key, new_heaps, pop, push
+from hetgym._kernels.jit import jit, step
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.planning import timeline
 from hetgym.planning.decode import replanned

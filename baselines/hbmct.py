@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit, step
+from hetgym._kernels.jit import jit, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import timeline
 from hetgym.planning.decode import replanned

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean
-from hetgym._random import generator
+from hetgym._input.random import generator
+from hetgym._kernels.jit import lean
 from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.errors import ConfigError
-from hetgym.planning import walk
 from hetgym.planning.decode import start_order
-from hetgym.planning.moves import draw, draw_bonus, on_chain, take_out, try_shift
 from hetgym.planning.registry import get
-from hetgym.planning.search import Search, Staged, check_limits, run
 from hetgym.planning.timeline import timed_for
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.search import walk
+from hetgym.search.moves import draw, draw_bonus, on_chain, take_out, try_shift
+from hetgym.search.search import Search, Staged, check_limits, run
 from hetgym.sim import PRESETS, Runtime
 from hetgym.sim import runtime as as_runtime
 

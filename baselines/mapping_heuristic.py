@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._heap import pop, push
-from hetgym._jit import jit
+from hetgym._kernels.heap import pop, push
+from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import timeline
 from hetgym.planning.capacity import fitted

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray
 from hetgym.planning import timeline
 from hetgym.planning.capacity import fitted

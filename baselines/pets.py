@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray
 from hetgym.graph import topology
 from hetgym.planning.list_scheduling import place_by_priority

@@ -8,7 +8,7 @@ from typing import overload
 
 import numpy as np
 
-from hetgym._times import as_seconds
+from hetgym._input.times import as_seconds
 from hetgym.baselines.energy import best_for
 from hetgym.baselines.parallel import search
 from hetgym.baselines.region_annealing import STARTS
@@ -16,11 +16,11 @@ from hetgym.baselines.tabu import Tabu
 from hetgym.errors import OutOfMemory, ProblemError
 from hetgym.parallel import ParallelPlan, TrainingProblem
 from hetgym.planning.capacity import those_that_fit
-from hetgym.planning.device_orders import is_shop
 from hetgym.planning.registry import get
-from hetgym.planning.search import check_limits, clock, run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.search.device_orders import is_shop
+from hetgym.search.search import check_limits, clock, run
 from hetgym.sim import PRESETS, Objective, Runtime
 from hetgym.sim import objective as as_objective
 from hetgym.sim import runtime as as_runtime

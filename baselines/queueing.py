@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._heap import first_key, pop, push
-from hetgym._jit import jit, step
+from hetgym._kernels.heap import first_key, pop, push
+from hetgym._kernels.jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.planning import timeline
 from hetgym.planning.capacity import fitted

@@ -7,18 +7,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import jit
-from hetgym._random import generator
-from hetgym._records import record
+from hetgym._input.random import generator
+from hetgym._kernels.jit import jit
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
 from hetgym.planning import ranks, timeline
 from hetgym.planning.list_scheduling import place_in_order, place_within
 from hetgym.planning.ready_queue import ReadyQueue, new_queue
-from hetgym.planning.search import Estimated, check_limits, run
-from hetgym.planning.walk import TIE
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.search.search import Estimated, check_limits, run
+from hetgym.search.walk import TIE
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 

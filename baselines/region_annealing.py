@@ -7,15 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import lean
-from hetgym._random import generator
+from hetgym._input.random import generator
+from hetgym._kernels.jit import lean
 from hetgym.errors import ConfigError, OutOfMemory
-from hetgym.planning import capacity, course, device_orders, proposals, regions
+from hetgym.planning import capacity
 from hetgym.planning.registry import get
-from hetgym.planning.search import Cooling, Search, check_limits, run
 from hetgym.planning.timeline import as_run, timed_for, with_times
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.search import course, device_orders, proposals, regions
+from hetgym.search.search import Cooling, Search, check_limits, run
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.kernel import Switches
@@ -116,7 +117,7 @@ class RegionAnnealing(Search):
         sizes: number of sizes of regions: 1, 2, 4, ... operators.
         reorder: share of tries that give an operator another turn; by default :data:`REORDER`, or
             :data:`REORDER_BESIDE` with a network.
-        guide: proposals of a network; without one, all regions are drawn as :mod:`hetgym.planning.regions` does.
+        guide: proposals of a network; without one, all regions are drawn as :mod:`hetgym.search.regions` does.
         trust: share of regions that it proposes.
         exchanged: share of regions in whose place one of the other device comes.
 

@@ -1,7 +1,7 @@
 """Spliced annealing: several searches one after the other, whose plans are spliced before the last one.
 
 Annealing settles which basin it ends in while it is hot, and makes only that one better with more time. Long searches
-gain more from several plans, of which the best blocks come together (:mod:`hetgym.planning.splices`).
+gain more from several plans, of which the best blocks come together (:mod:`hetgym.search.splices`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import replace
 from operator import attrgetter
 
 from hetgym.baselines.region_annealing import RegionAnnealing
-from hetgym.planning import course, splices
-from hetgym.planning.proposals import Proposals
-from hetgym.planning.search import Search
 from hetgym.planning.timeline import as_run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.search import course, splices
+from hetgym.search.proposals import Proposals
+from hetgym.search.search import Search
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 

@@ -8,19 +8,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import lean, step
-from hetgym._random import generator
-from hetgym._records import record
+from hetgym._input.random import generator
+from hetgym._kernels.jit import lean, step
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
-from hetgym.planning import capacity, device_orders
-from hetgym.planning.course import turns_of
-from hetgym.planning.moves import draw
+from hetgym.planning import capacity
 from hetgym.planning.registry import get
-from hetgym.planning.search import Search, check_limits, run
 from hetgym.planning.timeline import with_times
-from hetgym.planning.walk import TIE
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.search import device_orders
+from hetgym.search.course import turns_of
+from hetgym.search.moves import draw
+from hetgym.search.search import Search, check_limits, run
+from hetgym.search.walk import TIE
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name

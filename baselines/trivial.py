@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._random import generator
+from hetgym._input.random import generator
 from hetgym.planning.list_scheduling import place_by_priority, single_device_placement
 from hetgym.planning.ranks import upward_rank
 from hetgym.problem import Problem

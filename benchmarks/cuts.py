@@ -28,8 +28,8 @@ import numpy.typing as npt
 import torch
 from _common import save, show
 
-from hetgym._jit import lean, step
-from hetgym._records import record
+from hetgym._kernels.jit import lean, step
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.pipeline.annealing import (
     BEST,

@@ -36,10 +36,10 @@ from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.bench.significance import mean_intervals
 from hetgym.graph.generators import generate_graph
 from hetgym.metrics import schedule_length_ratio
-from hetgym.planning import course, search
 from hetgym.planning.decode import decode_placement
-from hetgym.planning.proposals import new_proposals
 from hetgym.schedule import Schedule
+from hetgym.search import course, search
+from hetgym.search.proposals import new_proposals
 from hetgym.transfer import transfer_times
 
 RUNTIME = "ready"

@@ -36,7 +36,7 @@ import hetgym
 from hetgym import Problem
 from hetgym.baselines import get, region_annealing
 from hetgym.bench.significance import mean_intervals
-from hetgym.planning import course
+from hetgym.search import course
 from hetgym.sim.run import new_workspace, run, setting
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.simulation import dispatch_order

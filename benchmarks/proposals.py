@@ -40,9 +40,9 @@ from hetgym.baselines import get
 from hetgym.baselines.region_annealing import HEAT, RegionAnnealing
 from hetgym.baselines.spliced_annealing import SplicedAnnealing
 from hetgym.bench.significance import mean_intervals
-from hetgym.planning import course, search
-from hetgym.planning.proposals import FEATURES, Network, new_proposals
 from hetgym.schedule import Schedule
+from hetgym.search import course, search
+from hetgym.search.proposals import FEATURES, Network, new_proposals
 from hetgym.workloads import RandomMix, load_suite
 
 SEEDS = {"small": 930_000, "large": 940_000}

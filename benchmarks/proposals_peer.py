@@ -16,7 +16,7 @@ sys.path.pop(0)  # this folder, beside which another hetgym may lie
 
 import hetgym  # noqa: E402
 from hetgym.baselines.region_annealing import RegionAnnealing  # noqa: E402
-from hetgym.planning import search  # noqa: E402
+from hetgym.search import search
 
 
 def main() -> None:

@@ -41,8 +41,8 @@ from hetgym.envs.split.networks import RandomNetworks
 from hetgym.envs.split.problems import Pair
 from hetgym.envs.split.rules import SplitRules
 from hetgym.graph import load_graph
-from hetgym.planning.proposals import Network
 from hetgym.platform import load_platform
+from hetgym.search.proposals import Network
 
 SEED = 5_000_000
 PLATFORMS = ("core-pair", "even-pair", "cpu-gpu-balanced", "cpu-2gpu-nvlink")

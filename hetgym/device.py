@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym.errors import PlatformError, suggestion
 from hetgym.graph.ops import DTYPE_BYTES, FAMILIES
 

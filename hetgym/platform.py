@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._config import check_number, read
-from hetgym._files import as_path
-from hetgym._parts import part
+from hetgym._input.config import check_number, read
+from hetgym._input.files import as_path
+from hetgym._input.parts import part
+from hetgym._input.yaml import load_yaml
 from hetgym._types import FloatArray, IntArray, frozen
-from hetgym._yaml import load_yaml
 from hetgym.device import DEVICE_KINDS, Device, Link
 from hetgym.errors import PlatformError, suggestion, unknown_name
 

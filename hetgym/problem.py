@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym import _tables as tables
-from hetgym._artefacts import Array, Kind, check_format, load_npz, save_npz
 from hetgym._deferred import Deferred
-from hetgym._files import as_path
-from hetgym._records import record
+from hetgym._input.artefacts import Array, Kind, check_format, load_npz, save_npz
+from hetgym._input.files import as_path
+from hetgym._kernels.records import record
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from hetgym.errors import ProblemError
 from hetgym.graph import topology

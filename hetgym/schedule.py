@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import lean
+from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.errors import InvalidSchedule, ProblemError, shown
 from hetgym.problem import Problem

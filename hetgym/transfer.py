@@ -6,7 +6,7 @@ to itself.
 
 from __future__ import annotations
 
-from hetgym._jit import inlined
+from hetgym._kernels.jit import inlined
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
 

@@ -24,14 +24,14 @@ ROOMS = (
     "errors", "graph", "device", "platform", "measurements", "topology", "costs", "profiling", "problem", "transfer",
     "schedule",
     "workloads",
-    "sim", "planning", "pipeline", "parallel", "metrics", "baselines", "execution", "envs", "agents", "bench", "export",
-    "scoring", "cli",
+    "sim", "planning", "search", "pipeline", "parallel", "metrics", "baselines", "execution", "envs", "agents", "bench",
+    "export", "scoring", "cli",
 )  # fmt: skip
 """Top-level modules and packages, lowest first: each imports itself and those before it.
 
-These parts are called rooms. Private modules at the top level (``hetgym._jit``) are on the level of ``errors`` and may
-be imported by all rooms. ``hetgym`` itself, which exports names of all rooms, and ``hetgym.__main__`` are above all of
-them.
+These parts are called rooms. Private modules and packages at the top level
+(``hetgym._kernels``) are on the level of ``errors`` and may be imported by all rooms. ``hetgym`` itself, which exports
+names of all rooms, and ``hetgym.__main__`` are above all of them.
 """
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from hetbench_problems import definitions
 
 from hetgym import Problem, Schedule, baselines, simulate, validate
-from hetgym._files import atomic_write
+from hetgym._input.files import atomic_write
 from hetgym.baselines.exact import solve
 from hetgym.bench.best_schedules import load_best_schedule, load_best_schedules, save_best_schedules
 from hetgym.bench.plan import schedule_of
@@ -35,7 +35,7 @@ from hetgym.planning.bounds import (
     critical_path_bound,
     lower_bound,
 )
-from hetgym.planning.device_orders import is_shop
+from hetgym.search.device_orders import is_shop
 from hetgym.sim import runtime as as_runtime
 from hetgym.workloads import Best, BestKnown, load_best_known
 from hetgym.workloads.suites import FOLDER

@@ -28,7 +28,7 @@ import numpy as np
 
 import hetgym
 from hetgym import Problem, Schedule
-from hetgym._files import atomic_write
+from hetgym._input.files import atomic_write
 from hetgym.workloads import RandomMix
 
 RUNTIMES = ("links", "framework", "ready")

@@ -12,7 +12,7 @@ import pytest
 
 import hetgym
 from hetgym import ConfigError, Problem, ProblemError, UnknownName, baselines, simulate, validate
-from hetgym._artefacts import save_npz
+from hetgym._input.artefacts import save_npz
 from hetgym.baselines import lower_bound
 from hetgym.bench import load_best_schedule
 from hetgym.bench.best_schedules import _FILE, load_best_schedules, save_best_schedules

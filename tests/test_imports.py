@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import hetgym
-from hetgym._parts import PACKAGE, part
+from hetgym._input.parts import PACKAGE, part
 
 
 def script(name: str) -> ModuleType:

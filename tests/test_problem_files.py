@@ -17,7 +17,7 @@ import strategies
 from hypothesis import given, settings
 
 from hetgym import Problem, ProblemError, load_problem
-from hetgym._files import atomic_write
+from hetgym._input.files import atomic_write
 from hetgym.problem import _ARRAYS
 from hetgym.workloads import textbook
 

@@ -123,17 +123,18 @@ def test_public_modules_give_what_they_list(module: str) -> None:
 def test_what_is_private_is_seen() -> None:
     text = """
 import hetgym, numpy.core
-from hetgym import bench as b, _jit
+from hetgym import bench as b, _kernels
 from hetgym.sim import Runtime, kernel
 from hetgym.sim.kernel import run
 import hetgym.bench.runner as runner
-b.run; b.runner.warm_up; hetgym.sim.Loss(device=1).at; hetgym._parts.part("agents"); hetgym.problem.Problem.build
+b.run; b.runner.warm_up; hetgym.sim.Loss(device=1).at; hetgym._input.parts.part("agents"); hetgym.problem.Problem.build
 """
     found = {name for name in used(text) if not is_public(name)}
     assert found == {
-        "hetgym._jit",
-        "hetgym._parts",
-        "hetgym._parts.part",
+        "hetgym._input",
+        "hetgym._kernels",
+        "hetgym._input.parts",
+        "hetgym._input.parts.part",
         "hetgym.bench.runner",
         "hetgym.bench.runner.warm_up",
         "hetgym.sim.kernel",

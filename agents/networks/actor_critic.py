@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from hetgym._config import read
+from hetgym._input.config import read
 from hetgym.agents.actions import NEGLIGIBLE
 from hetgym.agents.kinds import LEVELS
 from hetgym.agents.networks._torch import Tensor, nn, torch

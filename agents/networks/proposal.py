@@ -1,4 +1,4 @@
-"""ProposalNetwork: the network behind :mod:`hetgym.planning.proposals` and :mod:`hetgym.agents.splits.moves`."""
+"""ProposalNetwork: the network behind :mod:`hetgym.search.proposals` and :mod:`hetgym.agents.splits.moves`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hetgym.agents.inference import proposal_network
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.errors import ConfigError, unknown_name
-from hetgym.planning.proposals import FEATURES, Network
+from hetgym.search.proposals import FEATURES, Network
 
 RARE = -3.0
 """Logarithm of the odds of a move of which a rule has no opinion."""
@@ -33,7 +33,7 @@ class ProposalNetwork(nn.Module):
             :meth:`standardise`.
 
     Shapes:
-        - **inputs** [B, F], by default :data:`~hetgym.planning.proposals.FEATURES`.
+        - **inputs** [B, F], by default :data:`~hetgym.search.proposals.FEATURES`.
         - **output** [B] logarithms of odds.
     """
 

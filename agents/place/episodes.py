@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import lean, step
-from hetgym._records import record
+from hetgym._kernels.jit import lean, step
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.inference import prepare_head

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import jit, lean, step
-from hetgym._records import record
+from hetgym._kernels.jit import jit, lean, step
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.agents.inference import HeadWeights, add_product, linear, rectify
 from hetgym.problem import Problem

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._config import read
-from hetgym._random import generator
+from hetgym._input.config import read
+from hetgym._input.random import generator
 from hetgym._types import IntArray
 from hetgym.agents.artefact import PolicyFiles, Weights
 from hetgym.agents.inference import head_weights
@@ -22,9 +22,9 @@ from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning import ranks
 from hetgym.planning.decode import decode_in_order, start_order
 from hetgym.planning.registry import get
-from hetgym.planning.search import Search, clock, run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.search.search import Search, clock, run
 
 PASSES = 4
 """Number of orders in which the policy decides when there is no search."""

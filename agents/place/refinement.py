@@ -7,19 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import lean, step
-from hetgym._random import generator
+from hetgym._input.random import generator
+from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.episodes import Desk, Stage, consider, new_desk, prefer
 from hetgym.errors import ConfigError
-from hetgym.planning import ranks, timeline, walk
+from hetgym.planning import ranks, timeline
 from hetgym.planning.list_scheduling import place_within
 from hetgym.planning.look_ahead import Remainder
-from hetgym.planning.moves import draw, draw_bonus, draw_neighbour, draw_shift, on_chain, take_out
-from hetgym.planning.search import Search
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.search import walk
+from hetgym.search.moves import draw, draw_bonus, draw_neighbour, draw_shift, on_chain, take_out
+from hetgym.search.search import Search
 
 
 @dataclass(frozen=True)

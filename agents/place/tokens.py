@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import lean
+from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.graph.dataflow import Feature
 from hetgym.planning import ranks, timeline

@@ -13,10 +13,10 @@ from hetgym.baselines.region_annealing import NAME
 from hetgym.baselines.spliced_annealing import SplicedAnnealing
 from hetgym.envs.place.problems import as_problem
 from hetgym.errors import ConfigError, shown
-from hetgym.planning.proposals import FEATURES, new_proposals
-from hetgym.planning.search import run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.search.proposals import FEATURES, new_proposals
+from hetgym.search.search import run
 from hetgym.sim import Runtime
 
 EFFORT, SMALL_EFFORT = 40, 1_000
@@ -30,7 +30,7 @@ class RegionPlanner(SchedulePlanner):
     """Plans by a trained region policy.
 
     The best of a few list schedules for the runtime is improved: the network reads the plan with its times, and
-    proposes regions to move to other devices, which are priced by simulation; see :mod:`hetgym.planning.proposals`.
+    proposes regions to move to other devices, which are priced by simulation; see :mod:`hetgym.search.proposals`.
 
     Args:
         weights: of a :class:`~hetgym.agents.networks.proposal.ProposalNetwork`, by name.

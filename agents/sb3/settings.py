@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym.errors import ConfigError
 
 

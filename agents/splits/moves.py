@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import inlined, lean, step
-from hetgym._records import record
+from hetgym._kernels.jit import inlined, lean, step
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.agents.splits.tables import Tables
 

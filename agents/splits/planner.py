@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym.agents.artefact import PolicyFiles, Weights, check_recipe
 from hetgym.agents.inference import proposal_network
 from hetgym.agents.planner import limits
@@ -27,9 +27,9 @@ from hetgym.envs.split.rules import SplitRules
 from hetgym.errors import ConfigError, suggestion
 from hetgym.graph import DataflowGraph
 from hetgym.planning.graph_plan import GraphPlan
-from hetgym.planning.search import clock
 from hetgym.planning.timeline import timed_for
 from hetgym.platform import Platform
+from hetgym.search.search import clock
 
 EFFORT = 32
 """Plans that are priced without a budget for each key operator, besides the patterns."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._random import generator
+from hetgym._input.random import generator
 from hetgym._types import FloatArray, IntArray
 from hetgym.agents.splits.moves import FEATURES, Plan, draw_moves, log_odds, new_moves
 from hetgym.agents.splits.tables import Tables, new_tables
@@ -18,9 +18,9 @@ from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
 from hetgym.errors import OutOfMemory, ProblemError
 from hetgym.planning.critical import critical_chain, find_chain
-from hetgym.planning.proposals import Network
 from hetgym.planning.ranks import assigned_bottom_level
 from hetgym.problem import ProblemArrays
+from hetgym.search.proposals import Network
 from hetgym.sim import PRESETS, Runtime, simulate
 
 DRAWS = 128

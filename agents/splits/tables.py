@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._records import record
+from hetgym._kernels.records import record
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._config import check_number, read
+from hetgym._input.config import check_number, read
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.workloads import RandomMix, RealMix

@@ -26,9 +26,9 @@ from hetgym.agents.training.curriculum import draw
 from hetgym.agents.training.trainer import Learner, Trained, improve
 from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.envs.place.lanes import PlaceLanes
-from hetgym.planning import proposals
-from hetgym.planning.search import run
 from hetgym.problem import Problem
+from hetgym.search import proposals
+from hetgym.search.search import run
 
 Rows = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 """[r, f] inputs and [r] outcomes."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym.agents.training.curriculum import Part
 from hetgym.errors import ConfigError
 from hetgym.sim import runtime

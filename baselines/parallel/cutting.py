@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from hetgym._jit import lean
+from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.parallel.options import Options, in_flight
 from hetgym.parallel import ParallelPlan, TrainingProblem

@@ -12,7 +12,7 @@ from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.parallel.options import Options, in_flight, options
 from hetgym.errors import ProblemError
 from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
-from hetgym.planning.search import searching
+from hetgym.search.search import searching
 
 MOST = 1_000_000
 """Most plans that are simulated."""

@@ -16,7 +16,7 @@ from hetgym.baselines.parallel.exhaustive import known, runs
 from hetgym.baselines.parallel.options import Options, options
 from hetgym.errors import ProblemError
 from hetgym.parallel import Cluster, Group, ParallelPlan, Setting, TrainingProblem, uniform
-from hetgym.planning.search import searching
+from hetgym.search.search import searching
 
 
 def uniform_grid(problem: TrainingProblem) -> ParallelPlan:

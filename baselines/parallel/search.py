@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym._types import FloatArray
 from hetgym.baselines.parallel.cutting import coarse, cuts
 from hetgym.baselines.parallel.exhaustive import Piece, branch_and_bound, known, pieces, runs
 from hetgym.baselines.parallel.options import FEW, Options, in_flight, options
 from hetgym.errors import ConfigError
 from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
-from hetgym.planning.search import searching
+from hetgym.search.search import searching
 
 STARTS = 2
 """Cuts of a setting that are simulated."""

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hetgym._config import check_number
-from hetgym._jit import lean
-from hetgym._random import generator
+from hetgym._input.config import check_number
+from hetgym._input.random import generator
+from hetgym._kernels.jit import lean
 from hetgym._types import Int64Array
 from hetgym.errors import ConfigError
 from hetgym.pipeline.changes import KINDS, change, draw, draw_place, spread
@@ -35,7 +35,7 @@ from hetgym.pipeline.objective import THROUGHPUT, TRAINING
 from hetgym.pipeline.remainders import with_remainders
 from hetgym.pipeline.starts import starts
 from hetgym.pipeline.tables import CutTables
-from hetgym.planning.search import clock
+from hetgym.search.search import clock
 
 EFFORT = 100
 """Tries of a search without limits, for each block and device."""
@@ -106,7 +106,7 @@ class CutSearch:
         Args:
             tries: number of changes to try, rounded up so that every sweep over all lanes has some.
             seconds: limit of wall-clock time [s]; with it, results depend on the machine.
-            began: time from which the seconds count, on :func:`hetgym.planning.search.clock`; by default now.
+            began: time from which the seconds count, on :func:`hetgym.search.search.clock`; by default now.
         """
         began, length = clock() if began is None else began, tries if seconds is None else FIRST_ROUND
         left = tries

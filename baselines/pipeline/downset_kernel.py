@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import jit, step
+from hetgym._kernels.jit import jit, step
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
 
 Bits = npt.NDArray[np.uint64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.pipeline.downset import prefixes, solve
 from hetgym.pipeline.cuts import CutProblem, Stage

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hetgym.costs.gpu_fit import Sample
-from hetgym.costs.gpu_sheets import sheet
+from hetgym.costs.gpu.fit import Sample
+from hetgym.costs.gpu.sheets import sheet
 from hetgym.device import Device
 from hetgym.graph import Operator, Tensor
 

@@ -1,4 +1,4 @@
-"""Fit coefficients of :class:`hetgym.costs.phone.PhoneCosts` to times of whole networks.
+"""Fit coefficients of :class:`hetgym.costs.phone.costs.PhoneCosts` to times of whole networks.
 
     log seconds = log sum over k of exp(theta[k, board, precision, runtime]) x amount[k]
 
@@ -21,7 +21,7 @@ from _phones import Key, Network, Row
 from scipy.optimize import minimize
 
 from hetgym._types import FloatArray
-from hetgym.costs.phone import RATES
+from hetgym.costs.phone.costs import RATES
 
 START: dict[str, float] = {
     "operations of products": 1 / 4e12,

@@ -18,7 +18,7 @@ import numpy as np
 
 from hetgym import load_graph
 from hetgym._types import FloatArray
-from hetgym.costs.phone_work import amounts
+from hetgym.costs.phone.work import amounts
 from hetgym.graph import DataflowGraph
 from hetgym.graph.transforms import fuse
 from hetgym.graph.transforms.operands import operands

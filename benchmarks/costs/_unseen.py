@@ -22,9 +22,9 @@ import numpy.typing as npt
 from _neusight import GPUS, Node, Run, graphs, opgraph, runs, samples
 from _pytorch import Clocks, Pass, passes, replay
 
-from hetgym.costs.gpu_eager import EagerGpuCosts
-from hetgym.costs.gpu_fit import Sample, fit, launches, law
-from hetgym.costs.gpu_work import Gpu
+from hetgym.costs.gpu.eager import EagerGpuCosts
+from hetgym.costs.gpu.fit import Sample, fit, launches, law
+from hetgym.costs.gpu.work import Gpu
 from hetgym.graph import Operator
 
 GAPS = (1e-6, 2e-6, 4e-6)

@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from _common import save, show
 
 from hetgym.costs.forest import Forest
-from hetgym.costs.gpu_gemm import GEMM_GPUS, LAUNCH, GemmCosts, GemmGpu, gemm_features, gemm_physics, mean_forest
+from hetgym.costs.gpu.gemm import GEMM_GPUS, LAUNCH, GemmCosts, GemmGpu, gemm_features, gemm_physics, mean_forest
 from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
 from hetgym.graph import Operator, Tensor

@@ -11,7 +11,7 @@ Apache-2.0). Reading it needs pyarrow; fitting needs ``hetgym[costs]``.
 *shapes*: a fifth of the pairs (n, k) of products, as in gemm.py, and a fifth of the triples (heads, key heads, head
 size) of attention, by a seeded hash, held out with all their rows on every board. *boards*: trees fitted to the fitting
 rows of the other boards, asked for all rows of a board; *same kinds* are the rows whose head size and dtype the other
-boards have, too. The rules of :mod:`hetgym.costs.half_work` and the settings below were chosen with A100 and H100 in
+boards have too. The rules of :mod:`hetgym.costs.gpu.half_work` and the settings below were chosen with A100 and H100 in
 sight, since there are no others.
 """
 
@@ -36,9 +36,9 @@ import gemm
 from _common import save, show
 
 from hetgym.costs.forest import Forest
-from hetgym.costs.gpu_gemm import mean_forest
-from hetgym.costs.gpu_half import COLUMNS, HalfGpuCosts, HalfTrees
-from hetgym.costs.half_work import RISING, HalfGpu, attention_work, product_features, product_physics
+from hetgym.costs.gpu.gemm import mean_forest
+from hetgym.costs.gpu.half import COLUMNS, HalfGpuCosts, HalfTrees
+from hetgym.costs.gpu.half_work import RISING, HalfGpu, attention_work, product_features, product_physics
 from hetgym.device import Device
 
 DEVICES = {

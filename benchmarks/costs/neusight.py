@@ -36,9 +36,9 @@ from _pytorch import Clocks, simulate
 from _unseen import CANDIDATES, Laboratory, Outcome, board, known_runs, outcome, pooled
 
 from hetgym.costs.artefact import locate
-from hetgym.costs.gpu_eager import EagerGpuCosts
-from hetgym.costs.gpu_fit import launches, predicted
-from hetgym.costs.gpu_work import CLASSES, Gpu
+from hetgym.costs.gpu.eager import EagerGpuCosts
+from hetgym.costs.gpu.fit import launches, predicted
+from hetgym.costs.gpu.work import CLASSES, Gpu
 from hetgym.costs.roofline import Roofline
 
 SEED = 0

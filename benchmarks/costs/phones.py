@@ -36,8 +36,8 @@ from _phones import BOARDS, Key, Network, Row, fold, graph_path, held_out, match
 
 from hetgym import load_graph
 from hetgym._types import FloatArray
-from hetgym.costs import phone_work
-from hetgym.costs.phone import RATES, PhoneCosts
+from hetgym.costs.phone import work as phone_work
+from hetgym.costs.phone.costs import RATES, PhoneCosts
 
 FOLDS = 5
 PARTITIONS = ("fold", "again")

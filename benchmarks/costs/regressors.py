@@ -30,13 +30,13 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from _common import save, show
 
-from hetgym.costs.boosted import Boosted
-from hetgym.costs.calibrated import Calibrated
 from hetgym.costs.features import COLUMN, features, physics
-from hetgym.costs.neural import Neural
-from hetgym.costs.polynomial import Polynomial
+from hetgym.costs.learned_models.boosted import Boosted
+from hetgym.costs.learned_models.calibrated import Calibrated
+from hetgym.costs.learned_models.neural import Neural
+from hetgym.costs.learned_models.polynomial import Polynomial
+from hetgym.costs.learned_models.wave import WaveLaw
 from hetgym.costs.regressor import Regressor, grouped_folds
-from hetgym.costs.wave import WaveLaw
 from hetgym.device import Device
 from hetgym.graph import Operator, Tensor
 

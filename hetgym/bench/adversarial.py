@@ -13,8 +13,8 @@ from hetgym.baselines import Baseline, get
 from hetgym.bench.attempt import sentence
 from hetgym.errors import ConfigError, HetgymError
 from hetgym.planning import evaluate
-from hetgym.planning.search import check_limits, clock
 from hetgym.problem import Problem
+from hetgym.search.search import check_limits, clock
 from hetgym.sim.runtime import Runtime, runtime_name
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.workloads.perturbing import Neighbourhood, chain

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hetgym._artefacts import Array, Kind, load_npz, save_npz
-from hetgym._files import as_path
+from hetgym._input.artefacts import Array, Kind, load_npz, save_npz
+from hetgym._input.files import as_path
 from hetgym.errors import ConfigError, shown, unknown_name
 from hetgym.schedule import Schedule
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hetgym._times import parse_time
+from hetgym._input.times import parse_time
 from hetgym.bench.formats import duration, minutes
 from hetgym.errors import ConfigError
 

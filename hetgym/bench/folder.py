@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hetgym._files import atomic_write
+from hetgym._input.files import atomic_write
 from hetgym.bench.rows import Row, RowsFile
 from hetgym.bench.sink import Sink
 from hetgym.errors import ConfigError, unknown_name

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hetgym._files import reason
+from hetgym._input.files import reason
 from hetgym.bench.formats import duration
 from hetgym.bench.fronts import Point
 from hetgym.errors import ConfigError, require

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from types import TracebackType
 
-from hetgym import _jit
+from hetgym._kernels import jit
 from hetgym._process import end_with_parent
 from hetgym.baselines import Baseline, critical_path_bound, get, lower_bound
 from hetgym.bench.attempt import Attempt, attempt
@@ -124,7 +124,7 @@ class Kernels:
 
     def _start_helpers(self) -> None:
         """Start helpers once it shows that kernels have to be compiled, and give them work."""
-        if self._helpers or _jit.compiling.seconds < PATIENCE:
+        if self._helpers or jit.compiling.seconds < PATIENCE:
             return
         count = min((os.cpu_count() or 1) - 1, MOST_HELPERS, len(self._left) // 2)
         with suppress(OSError):  # without helpers it takes longer

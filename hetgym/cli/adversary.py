@@ -96,7 +96,7 @@ def parse_budget(text: str) -> tuple[int, float | None]:
     >>> parse_budget("2000"), parse_budget("10s") == (2**62, 10.0)
     ((2000, None), True)
     """
-    from hetgym._times import parse_time
+    from hetgym._input.times import parse_time
 
     text = text.strip()
     if text.isascii() and text.isdigit() and len(text) <= 18:
@@ -111,7 +111,7 @@ def _run(
     pairs: Sequence[tuple[Any, Any]], columns: Sequence[str], options: dict[str, Any], folder: Path, as_json: bool
 ) -> int:
     """Search for each pair, write and show what is found; returns the exit code."""
-    from hetgym._files import atomic_write
+    from hetgym._input.files import atomic_write
     from hetgym.bench.adversarial import adversary as search
     from hetgym.bench.folder import naming
     from hetgym.cli.console import print_json, progress, stderr, tell

@@ -98,7 +98,7 @@ def _evaluation(against: str, by: str, pareto: bool, budgets: str, time_limit: s
         ConfigError: an impossible budget or limit, or one without ``--pareto``.
         UnknownName: no such group.
     """
-    from hetgym._times import parse_time
+    from hetgym._input.times import parse_time
     from hetgym.bench.budgets import BUDGETS, parse_budgets
     from hetgym.bench.evaluation import Evaluation
     from hetgym.bench.groups import pick_columns

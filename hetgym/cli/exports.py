@@ -66,7 +66,7 @@ def check_exports(wanted: Sequence[tuple[Format, Path | None]], inputs: Sequence
     Raises:
         ConfigError: an export to a file that is read, two exports to one file, or a file that cannot be written.
     """
-    from hetgym._files import check_writable, is_file
+    from hetgym._input.files import check_writable, is_file
     from hetgym.errors import ConfigError
     from hetgym.export.formats import written_files
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetgym._config import LARGEST_BATCH
+from hetgym._input.config import LARGEST_BATCH
 from hetgym.cli.exports import Exports, check_exports, parse_exports
 from hetgym.cli.options import (
     ForceOption,
@@ -127,7 +127,7 @@ def plan(
     Says what the plan gains over the best single device, what goes where, whether it fits, and what limits it; and
     writes it to <out>/<name>/plan.json beside the report. Plans respect the memory of the devices.
     """
-    from hetgym._times import parse_time
+    from hetgym._input.times import parse_time
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
     from hetgym.bench.plan import BestTrace
     from hetgym.graph import load_graph
@@ -259,7 +259,7 @@ def _run(
     from hetgym.bench.plan import plan_document
     from hetgym.cli import running
     from hetgym.cli.console import print_json, tell
-    from hetgym.planning.search import ended_by_interrupt
+    from hetgym.search.search import ended_by_interrupt
 
     folder = RunFolder(output.root, output.name, "best", output.force)
     with ended_by_interrupt() as interrupts, running.executing(job) as executor:

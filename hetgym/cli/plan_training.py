@@ -40,14 +40,14 @@ def plan_training(
         UnknownName: no model, cluster, framework or planner of that name.
         ProblemError: no plan fits in memory.
     """
-    from hetgym._files import write_bytes
+    from hetgym._input.files import write_bytes
     from hetgym.baselines.parallel import PLANNERS
     from hetgym.bench.folder import make_folder
     from hetgym.cli.console import print_json, print_path, stdout, tell
     from hetgym.errors import ConfigError, ProblemError, unknown_name
     from hetgym.parallel import SIZES, TrainingProblem, TransformerLayers, framework_of, load_cluster
     from hetgym.pipeline import SCHEDULES
-    from hetgym.planning.search import ended_by_interrupt
+    from hetgym.search.search import ended_by_interrupt
 
     if model not in SIZES:
         raise unknown_name("language model", model, SIZES)

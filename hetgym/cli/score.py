@@ -38,8 +38,8 @@ def score(
     import json
     import secrets
 
-    from hetgym._files import check_writable, write_bytes
-    from hetgym._times import parse_time
+    from hetgym._input.files import check_writable, write_bytes
+    from hetgym._input.times import parse_time
     from hetgym.cli.console import print_json, progress, stderr
     from hetgym.errors import ConfigError
     from hetgym.scoring import Limits, Program, fresh_problems

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._artefacts import Array, Kind, check_format, load_npz, save_npz
-from hetgym._files import as_path
+from hetgym._input.artefacts import Array, Kind, check_format, load_npz, save_npz
+from hetgym._input.files import as_path
 from hetgym.errors import ArtefactError, shown, suggestion
 
 FORMAT = "hetgym-costs"

@@ -12,8 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import FloatArray
-from hetgym.costs import artefact, gpu_eager, gpu_gemm, gpu_half, phone
+from hetgym.costs import artefact
+from hetgym.costs.gpu import eager as gpu_eager
+from hetgym.costs.gpu import gemm as gpu_gemm
+from hetgym.costs.gpu import half as gpu_half
 from hetgym.costs.learned import LearnedCosts
+from hetgym.costs.phone import costs as phone
 from hetgym.costs.protocol import CostModel
 from hetgym.costs.roofline import Roofline, widened
 from hetgym.device import Device

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym._types import FloatArray
 from hetgym.errors import PlatformError, unknown_name
 

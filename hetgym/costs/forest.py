@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import jit
+from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.costs.regressor import Arrays, checked
 from hetgym.errors import ArtefactError

@@ -14,17 +14,17 @@ import numpy.typing as npt
 from hetgym._types import FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.batches import not_below_halves
-from hetgym.costs.blend import Blend
-from hetgym.costs.boosted import Boosted
-from hetgym.costs.calibrated import Calibrated
 from hetgym.costs.features import FEATURES, class_of, described, family_of
 from hetgym.costs.fused import anchor_of
-from hetgym.costs.gaussian import Gaussian
-from hetgym.costs.neural import Neural
-from hetgym.costs.polynomial import Polynomial
+from hetgym.costs.learned_models.blend import Blend
+from hetgym.costs.learned_models.boosted import Boosted
+from hetgym.costs.learned_models.calibrated import Calibrated
+from hetgym.costs.learned_models.gaussian import Gaussian
+from hetgym.costs.learned_models.neural import Neural
+from hetgym.costs.learned_models.polynomial import Polynomial
+from hetgym.costs.learned_models.wave import WaveLaw
 from hetgym.costs.regressor import Regressor
 from hetgym.costs.roofline import Roofline, widened
-from hetgym.costs.wave import WaveLaw
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator

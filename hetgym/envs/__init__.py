@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hetgym._lazy import lazy
 
 if TYPE_CHECKING:
+    from hetgym.envs.cluster.observation import LAYER_FEATURES, POOL_FEATURES, STEP_FEATURES
     from hetgym.envs.core.features import feature_table
     from hetgym.envs.core.replay import Replay, replay
     from hetgym.envs.dispatch.observation import DISPATCH_CANDIDATE_FEATURES, DISPATCH_DEVICE_FEATURES
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
         SPLIT_DEVICE_FEATURES,
         SPLIT_OPERATOR_FEATURES,
     )
-    from hetgym.envs.steps.observation import LAYER_FEATURES, POOL_FEATURES, STEP_FEATURES
 
 _HOME = {
     "hetgym.envs.core.features": ("feature_table",),
@@ -40,7 +40,7 @@ _HOME = {
         "SPLIT_DEVICE_FEATURES",
         "SPLIT_OPERATOR_FEATURES",
     ),
-    "hetgym.envs.steps.observation": ("LAYER_FEATURES", "POOL_FEATURES", "STEP_FEATURES"),
+    "hetgym.envs.cluster.observation": ("LAYER_FEATURES", "POOL_FEATURES", "STEP_FEATURES"),
 }
 
 __all__ = [

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._files import atomic_write
+from hetgym._input.files import atomic_write
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError
 from hetgym.execution.calibration import Calibration, calibrate, calibration_schedules

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._files import atomic_write
+from hetgym._input.files import atomic_write
 from hetgym.execution.protocol import DONE, PROTOCOL, ModelResult, Settings
 from hetgym.execution.scores import Scores
 from hetgym.sim import Trace

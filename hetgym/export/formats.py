@@ -11,8 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from hetgym._files import as_path, is_file, write_bytes
-from hetgym._json import parse
+from hetgym._input.files import as_path, is_file, write_bytes
+from hetgym._input.json import parse
 from hetgym.bench.plan import plan_document
 from hetgym.errors import ConfigError, shown, unknown_name
 from hetgym.export.device_map import export_device_map

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hetgym._files import as_path, read_bytes, write_bytes
+from hetgym._input.files import as_path, read_bytes, write_bytes
 from hetgym.errors import ConfigError, GraphError, require
 from hetgym.export.placement import Placement, lost
 from hetgym.graph import onnx_results

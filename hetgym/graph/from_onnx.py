@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hetgym._files import as_path, read_bytes
+from hetgym._input.files import as_path, read_bytes
 from hetgym.errors import GraphError, HetgymWarning, require, shown
 from hetgym.graph.assembly import assemble, living, unknown_kinds_sentence
 from hetgym.graph.dataflow import DataflowGraph

@@ -13,8 +13,8 @@ import zipfile
 from pathlib import Path
 from typing import IO, Any
 
-from hetgym._files import amount, as_path, decoded, open_file, reason
-from hetgym._json import parse
+from hetgym._input.files import amount, as_path, decoded, open_file, reason
+from hetgym._input.json import parse
 from hetgym.errors import GraphError, HetgymError, HetgymWarning, shown
 from hetgym.graph.assembly import assemble, unknown_kinds_sentence
 from hetgym.graph.dataflow import DataflowGraph

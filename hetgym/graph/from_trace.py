@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hetgym._files import as_path, read_text
-from hetgym._json import parse
+from hetgym._input.files import as_path, read_text
+from hetgym._input.json import parse
 from hetgym.errors import GraphError
 from hetgym.graph.measured import MeasuredGraph
 from hetgym.graph.traces import chakra, chrome

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hetgym._json import noun, spelled
+from hetgym._input.json import noun, spelled
 from hetgym.errors import GraphError, suggestion
 from hetgym.graph.assembly import check_operator, check_tensor
 from hetgym.graph.dataflow import DataflowGraph

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hetgym._files import as_path
+from hetgym._input.files import as_path
 from hetgym.errors import GraphError, shown, unknown_name
 from hetgym.graph import zoo
 from hetgym.graph.dataflow import DataflowGraph

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from hetgym._json import noun
+from hetgym._input.json import noun
 from hetgym.errors import shown
 from hetgym.graph.json_reader import Reader
 from hetgym.graph.torch_ops import ALIASES, ATEN, MAY_COPY

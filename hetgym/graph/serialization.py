@@ -26,8 +26,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hetgym._files import read_text, write_bytes
-from hetgym._json import parse
+from hetgym._input.files import read_text, write_bytes
+from hetgym._input.json import parse
 from hetgym.errors import GraphError
 from hetgym.graph.assembly import check_batch
 from hetgym.graph.dataflow import DataflowGraph

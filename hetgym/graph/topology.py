@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._heap import Heaps, new_heaps, pop, push
-from hetgym._jit import jit, lean, step
-from hetgym._records import record
+from hetgym._kernels.heap import Heaps, new_heaps, pop, push
+from hetgym._kernels.jit import jit, lean, step
+from hetgym._kernels.records import record
 from hetgym._types import BoolArray, Int64Array, IntArray, frozen
 
 Table = npt.NDArray[np.int64]

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._config import read
-from hetgym._json import parse
+from hetgym._input.config import read
+from hetgym._input.json import parse
 from hetgym.errors import ArtefactError, ConfigError
 
 ISA_FLAGS = (

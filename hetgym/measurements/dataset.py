@@ -15,9 +15,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from hetgym._config import read
-from hetgym._files import as_path, read_bytes, read_text, write_bytes
-from hetgym._json import noun, parse
+from hetgym._input.config import read
+from hetgym._input.files import as_path, read_bytes, read_text, write_bytes
+from hetgym._input.json import noun, parse
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, HetgymError, shown, suggestion
 from hetgym.measurements.card import SIZE_LIMIT, MachineCard, asdict_plain

@@ -31,8 +31,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hetgym._files import as_path, read_text, write_bytes
-from hetgym._json import parse
+from hetgym._input.files import as_path, read_text, write_bytes
+from hetgym._input.json import parse
 from hetgym._types import BoolArray, FloatArray
 from hetgym.errors import ArtefactError, GraphError
 from hetgym.graph.assembly import check_tensor

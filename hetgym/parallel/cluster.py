@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym.device import Device
 from hetgym.errors import PlatformError, unknown_name
 from hetgym.parallel.network import Network

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from hetgym._config import read
-from hetgym._files import as_path
-from hetgym._parts import part
-from hetgym._yaml import load_yaml
+from hetgym._input.config import read
+from hetgym._input.files import as_path
+from hetgym._input.parts import part
+from hetgym._input.yaml import load_yaml
 from hetgym.costs.collectives import LINKS
 from hetgym.device import Device
 from hetgym.errors import PlatformError, unknown_name

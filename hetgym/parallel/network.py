@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym.costs.collectives import Links, all_gather_seconds, all_reduce_seconds, send_seconds
 from hetgym.errors import PlatformError
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hetgym._config import LARGEST_BATCH, read
-from hetgym._files import as_path, read_text, write_bytes
-from hetgym._json import parse
+from hetgym._input.config import LARGEST_BATCH, read
+from hetgym._input.files import as_path, read_text, write_bytes
+from hetgym._input.json import parse
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.pipeline import SCHEDULES
 

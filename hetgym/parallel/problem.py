@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym._types import FloatArray, frozen
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.parallel.cluster import Cluster

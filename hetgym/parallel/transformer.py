@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym._types import frozen
 from hetgym.costs import AutoCosts, CostModel
-from hetgym.costs.gpu_gemm import MEMORY_EFFICIENCY
+from hetgym.costs.gpu.gemm import MEMORY_EFFICIENCY
 from hetgym.device import Device
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor

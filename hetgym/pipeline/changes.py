@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import step
+from hetgym._kernels.jit import step
 from hetgym.pipeline.layout import Layouts, copy
 from hetgym.pipeline.tables import CutTables
 

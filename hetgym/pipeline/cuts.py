@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import lean
+from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.pipeline.contraction import Contraction
 from hetgym.pipeline.evaluation import last_finish, request_table, schedule_table

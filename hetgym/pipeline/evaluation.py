@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import lean
+from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray, Int64Array, frozen
 from hetgym.errors import ConfigError
 from hetgym.pipeline.schedules import Orders, orders, pass_seconds

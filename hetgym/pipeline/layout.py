@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import step
-from hetgym._records import record
+from hetgym._kernels.jit import step
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, Int64Array, frozen
 from hetgym.pipeline.cuts import Cut, CutProblem, Stage
 from hetgym.pipeline.evaluation import BACKWARD, FORWARD, _run_passes, request_table, schedule_table

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray, Int64Array, frozen
 from hetgym.pipeline.cuts import CutProblem
 from hetgym.pipeline.objective import THROUGHPUT, TRAINING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray, Int64Array, frozen
 from hetgym.errors import ProblemError
 from hetgym.pipeline.problem import PipelineProblem

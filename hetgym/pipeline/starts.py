@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean
+from hetgym._kernels.jit import lean
 from hetgym._types import Int64Array
 from hetgym.pipeline.cuts import CutProblem, Stage
 from hetgym.pipeline.objective import THROUGHPUT, TRAINING

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import lean
-from hetgym._records import record
+from hetgym._kernels.jit import lean
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, Int64Array, frozen
 from hetgym.pipeline.contraction import Contraction
 from hetgym.pipeline.objective import TRAINING, Objective

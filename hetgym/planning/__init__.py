@@ -6,10 +6,8 @@
   operator is urgent.
 * A timeline for another runtime than ``classic`` carries :mod:`~hetgym.planning.bookings` of transfers;
   :func:`with_times` simulates the result, and :mod:`~hetgym.planning.capacity` makes plans that fit the memory.
-* A search looks for placements: :func:`evaluate` gives the makespans of many, :func:`decode_placement` makes a
-  schedule from one, and a :class:`Search` runs within budgets, as :func:`anytime` shows. Step by step a plan is changed
-  by :mod:`~hetgym.planning.walk` and :mod:`~hetgym.planning.moves` under the classic model, by
-  :mod:`~hetgym.planning.course` and :mod:`~hetgym.planning.regions` under any runtime.
+* :func:`evaluate` gives the makespans of many placements, :func:`decode_placement` makes a schedule from one; searches
+  over placements are in :mod:`hetgym.search`.
 * :func:`lower_bound` bounds the makespan of any schedule from below.
 * :func:`get`, :func:`names` and :func:`register` give schedulers names; :class:`Scheduler` is their common protocol.
 
@@ -29,22 +27,17 @@ if TYPE_CHECKING:
         bookings,
         bounds,
         capacity,
-        course,
         critical,
         degrees,
         list_scheduling,
         look_ahead,
-        moves,
         parts,
         pull_loop,
         ranks,
         ready_list,
-        regions,
         timeline,
-        walk,
     )
     from hetgym.planning.bounds import lower_bound
-    from hetgym.planning.budgets import anytime
     from hetgym.planning.critical import critical_chain, critical_path
     from hetgym.planning.decode import DECODES, decode_in_order, decode_placement
     from hetgym.planning.evaluation import evaluate
@@ -52,12 +45,10 @@ if TYPE_CHECKING:
     from hetgym.planning.list_scheduling import place_by_priority
     from hetgym.planning.policy import SchedulerPolicy, as_policy
     from hetgym.planning.protocols import Scheduler
-    from hetgym.planning.search import Search
     from hetgym.planning.timeline import Timeline, new_timeline, planned, with_times
 
 _HOME = {
     "hetgym.planning.bounds": ("lower_bound",),
-    "hetgym.planning.budgets": ("anytime",),
     "hetgym.planning.critical": ("critical_chain", "critical_path"),
     "hetgym.planning.decode": ("DECODES", "decode_in_order", "decode_placement"),
     "hetgym.planning.evaluation": ("evaluate",),
@@ -65,26 +56,21 @@ _HOME = {
     "hetgym.planning.list_scheduling": ("place_by_priority",),
     "hetgym.planning.policy": ("SchedulerPolicy", "as_policy"),
     "hetgym.planning.protocols": ("Scheduler",),
-    "hetgym.planning.search": ("Search",),
     "hetgym.planning.timeline": ("Timeline", "new_timeline", "planned", "with_times"),
 }
 _MODULES = (
     "bookings",
     "bounds",
     "capacity",
-    "course",
     "critical",
     "degrees",
     "list_scheduling",
     "look_ahead",
-    "moves",
     "parts",
     "pull_loop",
     "ranks",
     "ready_list",
-    "regions",
     "timeline",
-    "walk",
 )
 
 __all__ = [
@@ -94,14 +80,11 @@ __all__ = [
     "GraphPlan",
     "Scheduler",
     "SchedulerPolicy",
-    "Search",
     "Timeline",
-    "anytime",
     "as_policy",
     "bookings",
     "bounds",
     "capacity",
-    "course",
     "critical",
     "critical_chain",
     "critical_path",
@@ -114,7 +97,6 @@ __all__ = [
     "list_scheduling",
     "look_ahead",
     "lower_bound",
-    "moves",
     "names",
     "new_timeline",
     "parts",
@@ -123,12 +105,10 @@ __all__ = [
     "pull_loop",
     "ranks",
     "ready_list",
-    "regions",
     "register",
     "rows",
     "timeline",
     "unregister",
-    "walk",
     "with_times",
 ]
 

@@ -43,7 +43,7 @@ class Baseline:
         complexity: of n operators, e edges and p devices.
         options: those that differ from the function's defaults.
         needs: modules of an extra without which it does not work.
-        search: a subclass of :class:`~hetgym.planning.search.Search` that takes the function's options but the
+        search: a subclass of :class:`~hetgym.search.search.Search` that takes the function's options but the
             budgets, or where to find it; None for schedulers that do not run in parts.
         package: name and version of the installed package that it comes from; empty for others.
         model: name of the runtime that it plans for, unless it takes one.

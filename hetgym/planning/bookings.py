@@ -13,8 +13,8 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from hetgym._jit import step
-from hetgym._records import record
+from hetgym._kernels.jit import step
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import intervals
 from hetgym.planning.intervals import Intervals, new_intervals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean
+from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, require
 from hetgym.planning.ranks import least_cost_from_entry, least_cost_to_exit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit, lean
+from hetgym._kernels.jit import jit, lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning.capacity import unlimited
 from hetgym.planning.intervals import left_at

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit
-from hetgym._records import record
+from hetgym._kernels.jit import jit
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import InvalidSchedule, shown, unknown_name
 from hetgym.planning import list_scheduling, ranks, timeline

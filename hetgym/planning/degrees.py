@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem, ProblemArrays

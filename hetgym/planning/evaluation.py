@@ -10,8 +10,8 @@ from numbers import Integral
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import jit
-from hetgym._threads import cores
+from hetgym._kernels.jit import jit
+from hetgym._kernels.threads import cores
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError, InvalidSchedule, OutOfMemory, unknown_name
 from hetgym.planning import ranks

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from hetgym._jit import lean, step
+from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.errors import ConfigError, InvalidSchedule, shown
 from hetgym.planning.capacity import fitted

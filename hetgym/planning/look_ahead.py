@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hetgym._jit import step
+from hetgym._kernels.jit import step
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning.list_scheduling import earliest_finish
 from hetgym.planning.timeline import Timeline, book, take_back

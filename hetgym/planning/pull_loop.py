@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._heap import first_key, pop, push
-from hetgym._jit import jit, step
+from hetgym._kernels.heap import first_key, pop, push
+from hetgym._kernels.jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.errors import unknown_name
 from hetgym.planning import timeline

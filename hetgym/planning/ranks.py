@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._heap import pop
-from hetgym._jit import lean
+from hetgym._kernels.heap import pop
+from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays

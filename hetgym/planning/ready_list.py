@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import jit, lean, step, variant
+from hetgym._kernels.jit import jit, lean, step, variant
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.planning import timeline
 from hetgym.planning.capacity import fitted

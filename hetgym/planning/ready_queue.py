@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._heap import Heaps, new_heaps, push
-from hetgym._jit import step
-from hetgym._records import record
+from hetgym._kernels.heap import Heaps, new_heaps, push
+from hetgym._kernels.jit import step
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hetgym._jit import lean
+from hetgym._kernels.jit import lean
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.errors import ConfigError
 from hetgym.graph import topology

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hetgym._jit import lean, step, variant
-from hetgym._records import record
+from hetgym._kernels.jit import lean, step, variant
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import bookings, intervals
 from hetgym.planning.bookings import NOTHING, Bookings, new_bookings

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from hetgym._config import read
-from hetgym._files import atomic_write
+from hetgym._input.config import read
+from hetgym._input.files import atomic_write
 from hetgym.costs.roofline import EFFICIENCY
 from hetgym.device import Device
 from hetgym.errors import ConfigError

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from hetgym._files import as_path, read_text
+from hetgym._input.files import as_path, read_text
 from hetgym.errors import ConfigError, suggestion
 from hetgym.graph.loading import load_graph
 from hetgym.graph.ops import Operator

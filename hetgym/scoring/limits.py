@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym.errors import ConfigError
 
 PROGRAM = 1 << 20

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from hetgym._files import as_path, read_bytes
-from hetgym._json import parse
+from hetgym._input.files import as_path, read_bytes
+from hetgym._input.json import parse
 from hetgym.errors import ConfigError, HetgymError, InvalidSchedule, sentence
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._heap import push
-from hetgym._jit import step
+from hetgym._kernels.heap import push
+from hetgym._kernels.jit import step
 from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import State
 from hetgym.sim.progress import DONE, EVENTS, FINISH, OPEN, QUEUED, RUNNING, WAITING, Progress, open_up

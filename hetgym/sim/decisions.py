@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import inlined, lean, step
+from hetgym._kernels.jit import inlined, lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair

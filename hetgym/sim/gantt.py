@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hetgym._files import reason
+from hetgym._input.files import reason
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, require, shown, unknown_name
 from hetgym.graph.ops import GENERIC, KINDS

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._heap import pop, push
-from hetgym._jit import inlined, lean
+from hetgym._kernels.heap import pop, push
+from hetgym._kernels.jit import inlined, lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._heap import Heaps, new_heaps, pop, push
-from hetgym._jit import lean, step
-from hetgym._records import record
+from hetgym._kernels.heap import Heaps, new_heaps, pop, push
+from hetgym._kernels.jit import lean, step
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import OutOfMemory
 from hetgym.problem import ProblemArrays

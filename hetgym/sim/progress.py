@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._heap import Heaps, new_heaps
-from hetgym._jit import inlined, step
-from hetgym._records import record
+from hetgym._kernels.heap import Heaps, new_heaps
+from hetgym._kernels.jit import inlined, step
+from hetgym._kernels.records import record
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair, sharing

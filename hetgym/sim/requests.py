@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._heap import push
-from hetgym._jit import inlined
+from hetgym._kernels.heap import push
+from hetgym._kernels.jit import inlined
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
 from hetgym.sim.kernel import CACHED, FAIR, State, Switches, book_transfer, copy_size, settle, shares_copy

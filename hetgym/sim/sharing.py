@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import step
-from hetgym._records import record
+from hetgym._kernels.jit import step
+from hetgym._kernels.records import record
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import State

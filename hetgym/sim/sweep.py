@@ -6,7 +6,7 @@ operator and edge once.
 
 from __future__ import annotations
 
-from hetgym._jit import inlined, lean, step
+from hetgym._kernels.jit import inlined, lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hetgym._files import atomic_write
+from hetgym._input.files import atomic_write
 from hetgym.sim.blame import Blame, blame
 from hetgym.sim.energy import EnergyUse, energy_use, rent
 from hetgym.sim.gantt import draw

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hetgym._config import check_number, read
-from hetgym._parts import part
-from hetgym._yaml import load_yaml
+from hetgym._input.config import check_number, read
+from hetgym._input.parts import part
+from hetgym._input.yaml import load_yaml
 from hetgym.device import Device
 from hetgym.errors import ConfigError, PlatformError, shown
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hetgym._files import as_path, decoded, read_unpacked
+from hetgym._input.files import as_path, decoded, read_unpacked
 from hetgym.errors import HetgymError, PlatformError, shown
 from hetgym.measurements import Dataset
 from hetgym.platform import Platform, load_platform

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hetgym._config import read
-from hetgym._files import as_path, read_text
-from hetgym._json import parse
+from hetgym._input.config import read
+from hetgym._input.files import as_path, read_text
+from hetgym._input.json import parse
 from hetgym.errors import ConfigError
 
 LIMIT_BYTES = 16 << 20

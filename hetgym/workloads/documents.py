@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hetgym._files import read_text
-from hetgym._json import noun, parse, spelled
+from hetgym._input.files import read_text
+from hetgym._input.json import noun, parse, spelled
 from hetgym.errors import ProblemError
 
 LARGEST = 1e15

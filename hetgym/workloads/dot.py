@@ -18,7 +18,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 
-from hetgym._files import read_text
+from hetgym._input.files import read_text
 from hetgym.errors import ProblemError, shown
 from hetgym.problem import Problem
 from hetgym.workloads.documents import LARGEST

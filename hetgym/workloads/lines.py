@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hetgym._files import read_text
+from hetgym._input.files import read_text
 from hetgym._types import FloatArray
 from hetgym.errors import ProblemError, shown
 from hetgym.workloads.documents import LARGEST

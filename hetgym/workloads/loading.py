@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hetgym._files import as_path
+from hetgym._input.files import as_path
 from hetgym.errors import GraphError, ProblemError
 from hetgym.graph.from_trace import from_trace, is_protobuf, is_trace
 from hetgym.problem import Problem

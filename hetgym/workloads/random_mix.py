@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray, Int64Array
 from hetgym.errors import ProblemError, unknown_name
 from hetgym.graph.generators.topologies import layered_scratch, write_inception_like, write_layered

@@ -35,10 +35,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hetgym._config import read
-from hetgym._files import as_path, reason
-from hetgym._parts import part
-from hetgym._yaml import load_yaml
+from hetgym._input.config import read
+from hetgym._input.files import as_path, reason
+from hetgym._input.parts import part
+from hetgym._input.yaml import load_yaml
 from hetgym.errors import ConfigError, ProblemError, shown, unknown_name
 from hetgym.workloads.best_known import load_best_known
 from hetgym.workloads.examples import textbook

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import jit
+from hetgym._kernels.jit import jit
 from hetgym._tables import all_within
 from hetgym._types import FloatArray, Int64Array
 from hetgym.errors import ProblemError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hetgym import baselines, simulate
-from hetgym._config import read
+from hetgym._input.config import read
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.recipe import Recipe
 from hetgym.errors import ConfigError, UnknownName

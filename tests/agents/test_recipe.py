@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from hetgym._config import read
+from hetgym._input.config import read
 from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.agents.recipe import Recipe, load_recipe, names
 from hetgym.errors import ConfigError, UnknownName

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hetgym._artefacts import Array, Kind, load_npz, save_npz
+from hetgym._input.artefacts import Array, Kind, load_npz, save_npz
 from hetgym.errors import ArtefactError
 
 KIND = Kind(

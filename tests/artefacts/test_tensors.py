@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from hetgym._artefacts import Array, Kind, load_tensors, save_tensors
+from hetgym._input.artefacts import Array, Kind, load_tensors, save_tensors
 from hetgym.errors import ArtefactError
 
 DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bool")

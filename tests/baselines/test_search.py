@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hetgym import ConfigError, Problem, Runtime, UnknownName
 from hetgym.baselines import get, heft, single_device
 from hetgym.baselines.region_annealing import RegionAnnealing
-from hetgym.planning.search import run
 from hetgym.planning.timeline import with_times
 from hetgym.schedule import Schedule
+from hetgym.search.search import run
 from hetgym.workloads import RandomMix, textbook
 
 PILOTS = ("pilot", "pilot-append", "pilot-append-eft", "pilot-eft")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hetgym._times import parse_time
+from hetgym._input.times import parse_time
 from hetgym.bench.budgets import BUDGETS, fitting, parse_budgets
 from hetgym.errors import ConfigError
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from hetgym import Problem, Schedule, baselines
-from hetgym._jit import compiling
+from hetgym._kernels.jit import compiling
 from hetgym.baselines import Baseline
 from hetgym.bench import Row, run, warm_up, warming
 from hetgym.bench.warming import Kernels, WarmingUp

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cli.commands import ask
 
-from hetgym._config import LARGEST_BATCH
+from hetgym._input.config import LARGEST_BATCH
 from hetgym.baselines.parallel import PLANNERS
 from hetgym.cli.exports import Exports
 from hetgym.cli.options import Output
@@ -24,7 +24,7 @@ from hetgym.parallel import (
     load_plan,
     training_step,
 )
-from hetgym.planning.search import searching
+from hetgym.search.search import searching
 
 CLUSTER = """
 name: two-nodes

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hetgym.costs.boosted import Boosted
 from hetgym.costs.forest import Forest
+from hetgym.costs.learned_models.boosted import Boosted
 from hetgym.errors import ArtefactError
 
 lightgbm = pytest.importorskip("lightgbm")

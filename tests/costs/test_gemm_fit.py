@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from hetgym.costs.gpu_gemm import GEMM_FEATURES, GemmCosts, GemmGpu
+from hetgym.costs.gpu.gemm import GEMM_FEATURES, GemmCosts, GemmGpu
 from hetgym.errors import ArtefactError
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "costs" / "gemm.py"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hetgym.costs import Roofline
 from hetgym.costs.artefact import FOLDER
-from hetgym.costs.gpu_gemm import GEMM_GPUS, GemmCosts
+from hetgym.costs.gpu.gemm import GEMM_GPUS, GemmCosts
 from hetgym.device import Device
 from hetgym.graph import Operator, Tensor
 

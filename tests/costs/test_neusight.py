@@ -14,8 +14,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from hetgym.costs import artefact, gpu_fit
-from hetgym.costs.gpu_eager import EagerGpuCosts
+from hetgym.costs import artefact
+from hetgym.costs.gpu import fit as gpu_fit
+from hetgym.costs.gpu.eager import EagerGpuCosts
 from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
 

@@ -13,8 +13,8 @@ import pytest
 
 from hetgym._types import FloatArray, IntArray
 from hetgym.costs.features import COLUMN, FEATURES
+from hetgym.costs.learned_models.seen import Seen
 from hetgym.costs.regressor import Regressor, grouped_folds, settled
-from hetgym.costs.seen import Seen
 from hetgym.errors import ArtefactError
 
 CLASSES = {
@@ -39,9 +39,9 @@ def short_training() -> Iterator[None]:
     """As many steps as the tests need, and no more."""
     with pytest.MonkeyPatch.context() as patch:
         if find_spec("torch"):
-            patch.setattr("hetgym.costs.neural.STEPS", 300)
-            patch.setattr("hetgym.costs.gaussian.CHOOSING", 150)
-            patch.setattr("hetgym.costs.gaussian.STEPS", 60)
+            patch.setattr("hetgym.costs.learned_models.neural.STEPS", 300)
+            patch.setattr("hetgym.costs.learned_models.gaussian.CHOOSING", 150)
+            patch.setattr("hetgym.costs.learned_models.gaussian.STEPS", 60)
         yield
 
 

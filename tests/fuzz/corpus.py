@@ -22,9 +22,9 @@ from hetgym.agents.checkpoint import Checkpoint
 from hetgym.agents.network_policy import NetworkPolicy
 from hetgym.agents.networks import ActorCritic
 from hetgym.bench.best_schedules import save_best_schedules
-from hetgym.costs import calibrated, polynomial
 from hetgym.costs.features import FEATURES
 from hetgym.costs.learned import ClassModel, LearnedCosts
+from hetgym.costs.learned_models import calibrated, polynomial
 from hetgym.graph import to_json, to_networkx
 from hetgym.workloads import textbook
 from tests.fuzz.loaders import SIZES, checkpoint_tensors

@@ -15,8 +15,9 @@ import pytest
 import hetgym
 from hetgym import ConfigError, Problem, Schedule, UnknownName, baselines, validate
 from hetgym.errors import ArtefactError
-from hetgym.planning import KINDS, anytime, get, import_file, names, register, registry, rows, unregister
+from hetgym.planning import KINDS, get, import_file, names, register, registry, rows, unregister
 from hetgym.planning.baseline import outline, resolve
+from hetgym.search import Search, anytime
 from hetgym.workloads import textbook
 
 HEAVY = (
@@ -91,7 +92,7 @@ def test_the_table_is_complete() -> None:
         assert all(f"{option}={value}" in row.summary for option, value in row.options.items())
         assert pickle.loads(pickle.dumps(row)) == row
         if row.search is not None:
-            assert issubclass(resolve(row.search), hetgym.planning.Search)
+            assert issubclass(resolve(row.search), Search)
 
 
 @pytest.fixture

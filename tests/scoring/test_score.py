@@ -92,7 +92,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_calls(tmp_path: 
 def test_the_result_is_printed_although_its_file_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from hetgym import _files
+    from hetgym._input import files as _files
     from hetgym.cli.score import score as command
 
     def full(*_: object) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from hetgym import _records as records
-from hetgym._threads import cores, share
+from hetgym._kernels import records as records
+from hetgym._kernels.threads import cores, share
 from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.core.arguments import Arguments
 from hetgym.envs.core.spaces import Level, Reward, blank, level_space
@@ -264,7 +264,7 @@ class RecordLanes(Lanes):
         Lanes share nothing that a kernel writes, so the results do not depend on the number of threads.
 
         Args:
-            work: takes a list of lanes, see :func:`hetgym._threads.share`.
+            work: takes a list of lanes, see :func:`hetgym._kernels.threads.share`.
             active: [L] true for lanes to work on.
         """
         lanes = np.flatnonzero(active)

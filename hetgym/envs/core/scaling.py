@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import lean, step
+from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray
 
 CLIP = 10.0

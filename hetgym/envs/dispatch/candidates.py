@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import step
+from hetgym._kernels.jit import step
 from hetgym.envs.core.scaling import CLIP, share
 from hetgym.envs.dispatch.observation import DispatchCandidateColumn
 from hetgym.envs.dispatch.state import (

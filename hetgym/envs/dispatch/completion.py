@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean, step
-from hetgym._threads import done, take
+from hetgym._kernels.jit import lean, step
+from hetgym._kernels.threads import done, take
 from hetgym._types import Int64Array
 from hetgym.envs.dispatch.candidates import next_event, show_completion
 from hetgym.envs.dispatch.dynamics import dispatch_one

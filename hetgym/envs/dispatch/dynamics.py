@@ -7,7 +7,7 @@ decision in every lane and writes the agents' next observations.
 
 from __future__ import annotations
 
-from hetgym._jit import lean, step
+from hetgym._kernels.jit import lean, step
 from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.core.scaling import scale_of
 from hetgym.envs.dispatch.candidates import offer

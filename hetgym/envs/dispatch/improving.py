@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import step
+from hetgym._kernels.jit import step
 from hetgym.envs.dispatch.plans import judge, keep, take_back
 from hetgym.envs.dispatch.rollouts import Rollouts
 from hetgym.envs.dispatch.state import DispatchTables, Plan

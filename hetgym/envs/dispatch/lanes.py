@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym import _records as records
 from hetgym import metrics
+from hetgym._kernels import records as records
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.envs.core.arguments import whole_number
 from hetgym.envs.core.lanes import RecordLanes, only_options

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._jit import step
-from hetgym._records import record
+from hetgym._kernels.jit import step
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import busy_until, done_after

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import step
+from hetgym._kernels.jit import step
 from hetgym.envs.dispatch.state import DispatchTables
 from hetgym.sim.progress import OPEN, Progress
 

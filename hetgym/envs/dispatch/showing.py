@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hetgym._jit import step
+from hetgym._kernels.jit import step
 from hetgym.envs.core.scaling import CLIP, share
 from hetgym.envs.dispatch.observation import DispatchDeviceColumn
 from hetgym.envs.dispatch.state import DispatchObservation, DispatchTables

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import lean
-from hetgym._records import reader, record
+from hetgym._kernels.jit import lean
+from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array, IntArray
 from hetgym.envs.dispatch.conditions import Drawn
 from hetgym.envs.dispatch.jobs import Jobs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hetgym._jit import step
+from hetgym._kernels.jit import step
 from hetgym.envs.pipeline.state import Game, PipelineState
 from hetgym.pipeline.objective import LATENCY, TRAINING
 from hetgym.pipeline.tables import CutTables

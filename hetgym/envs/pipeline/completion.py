@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import step
+from hetgym._kernels.jit import step
 from hetgym.envs.core.scaling import share
 from hetgym.envs.pipeline.memory import most_stages, reach
 from hetgym.envs.pipeline.observation import CutColumn

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean, step
+from hetgym._kernels.jit import lean, step
 from hetgym._types import BoolArray, Int64Array
 from hetgym.envs.core.scaling import scale_of, share
 from hetgym.envs.pipeline.bounds import bound_after, proved_by_stage

@@ -6,6 +6,8 @@ from dataclasses import KW_ONLY, dataclass, fields
 
 import numpy.typing as npt
 
+from hetgym.envs.cluster.lanes import STEPS, StepLanes
+from hetgym.envs.cluster.observation import StepPadding
 from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
 from hetgym.envs.core.lanes import LaneArguments, Lanes
 from hetgym.envs.core.padding import BlockPadding
@@ -15,8 +17,6 @@ from hetgym.envs.core.vector import LaneVectorEnv
 from hetgym.envs.pipeline.lanes import PipelineLanes
 from hetgym.envs.pipeline.problems import PipelineArguments
 from hetgym.envs.pipeline.rules import PipelineRules
-from hetgym.envs.steps.lanes import STEPS, StepLanes
-from hetgym.envs.steps.observation import StepPadding
 from hetgym.errors import ConfigError
 from hetgym.parallel import ParallelPlan, TrainingProblem
 from hetgym.pipeline import Objective

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym import _records as records
+from hetgym._kernels import records as records
 from hetgym._types import BoolArray
 from hetgym.baselines.pipeline.optima import optimum
 from hetgym.envs.core.lanes import RecordLanes, only_options

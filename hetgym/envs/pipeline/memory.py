@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import step
+from hetgym._kernels.jit import step
 from hetgym.envs.pipeline.state import Game, PipelineState
 from hetgym.pipeline.tables import CutTables
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from hetgym._jit import lean
+from hetgym._kernels.jit import lean
 from hetgym._types import Float32Array, FloatArray
 from hetgym.envs.core.features import Column, features_of
 from hetgym.envs.core.padding import BlockPadding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hetgym._jit import step
+from hetgym._kernels.jit import step
 from hetgym.envs.core.scaling import share
 from hetgym.envs.pipeline.memory import memory_left
 from hetgym.envs.pipeline.observation import BlockColumn, StageColumn

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean, step
-from hetgym._records import alike
-from hetgym._threads import done, take
+from hetgym._kernels.jit import lean, step
+from hetgym._kernels.records import alike
+from hetgym._kernels.threads import done, take
 from hetgym._types import Int64Array
 from hetgym.envs.place.dynamics import place_one, show_completion
 from hetgym.envs.place.state import PlaceRecord, read_lanes, read_problem, read_tables

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hetgym._jit import lean, step
-from hetgym._records import alike
+from hetgym._kernels.jit import lean, step
+from hetgym._kernels.records import alike
 from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.core.scaling import CLIP, scale_of, share
 from hetgym.envs.place.observation import CandidateColumn, DeviceColumn, OperatorColumn

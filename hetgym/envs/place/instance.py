@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym import metrics
-from hetgym._jit import lean
+from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.baselines import heft
 from hetgym.planning import ranks

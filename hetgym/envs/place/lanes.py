@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym import _records as records
 from hetgym import metrics
+from hetgym._kernels import records as records
 from hetgym._types import BoolArray, IntArray, frozen
 from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from hetgym._jit import lean
-from hetgym._records import record
+from hetgym._kernels.jit import lean
+from hetgym._kernels.records import record
 from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.envs.core.features import Column, features_of
 from hetgym.envs.core.padding import GraphPadding

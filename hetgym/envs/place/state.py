@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._records import reader, record
+from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array, IntArray, frozen
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.planning.intervals import Intervals

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import lean, step
-from hetgym._threads import done, take
+from hetgym._kernels.jit import lean, step
+from hetgym._kernels.threads import done, take
 from hetgym._types import BoolArray, Int64Array
 from hetgym.envs.core.scaling import CLIP, scale_of, share
 from hetgym.envs.split.joining import FITS, STUCK, measure, price, read_desk

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._records import Rows, entry, reader, record
+from hetgym._kernels.records import Rows, entry, reader, record
 from hetgym._types import FloatArray, Int64Array
 from hetgym.costs import occupancy
 from hetgym.envs.split.instance import SplitInstance

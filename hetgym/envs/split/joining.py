@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._jit import lean, step
-from hetgym._records import entry, reader, record
+from hetgym._kernels.jit import lean, step
+from hetgym._kernels.records import entry, reader, record
 from hetgym._types import FloatArray, Int64Array, IntArray, Scalar, frozen
 from hetgym.envs.split.forms import GATHERS, PARTS, RESULT, SCATTERS, FormArrays, GraphForms, read_form, read_graph
 from hetgym.graph.topology import Adjacency, fill_rows, write_kahn_order
@@ -128,7 +128,7 @@ class Desk:
     """Arrays in which graphs with splits are put together, for graphs on a number of devices.
 
     What kernels see of them has exactly the size of the problem at hand: they read a row of addresses and shapes
-    (:mod:`hetgym._records`), and :func:`measure` writes the shapes.
+    (:mod:`hetgym._kernels.records`), and :func:`measure` writes the shapes.
 
     Args:
         devices: number of devices.

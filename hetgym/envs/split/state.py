@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetgym._records import reader, record
+from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array
 from hetgym.envs.split.forms import UNCUT, Forms
 from hetgym.envs.split.instance import SplitInstance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hetgym._jit import jit
+from hetgym._kernels.jit import jit
 from hetgym.errors import GraphError, shown
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.generators.tasks import Index, bounded, random_tasks, real, whole

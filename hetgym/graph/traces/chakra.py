@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hetgym._files import read_unpacked
-from hetgym._json import noun, spelled
+from hetgym._input.files import read_unpacked
+from hetgym._input.json import noun, spelled
 from hetgym.errors import GraphError
 from hetgym.graph.measured import MeasuredGraph
 from hetgym.graph.traces.chrome import MICROSECOND, collective

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hetgym._json import noun, spelled
+from hetgym._input.json import noun, spelled
 from hetgym.errors import GraphError
 from hetgym.graph.traces.steps import Step
 

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hetgym._json import noun
+from hetgym._input.json import noun
 from hetgym.errors import GraphError
 from hetgym.graph.traces.chrome import Event
 from hetgym.graph.traces.streams import Work

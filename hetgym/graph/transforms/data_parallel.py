@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hetgym._config import check_number
+from hetgym._input.config import check_number
 from hetgym._types import frozen
 from hetgym.errors import ConfigError, GraphError
 from hetgym.graph.dataflow import DataflowGraph

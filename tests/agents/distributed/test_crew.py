@@ -21,7 +21,7 @@ pytest.importorskip("sb3_contrib")
 pytest.importorskip("torch_geometric")
 pytest.importorskip("tensorboard")
 
-from hetgym._config import read  # noqa: E402
+from hetgym._input.config import read  # noqa: E402
 from hetgym.agents.distributed.crew import RETRIES, Crew, RayCluster  # noqa: E402
 from hetgym.agents.distributed.lanes import RayLanes  # noqa: E402
 from hetgym.agents.recipe import Recipe  # noqa: E402

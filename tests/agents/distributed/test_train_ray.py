@@ -22,7 +22,7 @@ pytest.importorskip("sb3_contrib")
 pytest.importorskip("torch_geometric")
 pytest.importorskip("tensorboard")
 
-from hetgym._config import read  # noqa: E402
+from hetgym._input.config import read  # noqa: E402
 from hetgym.agents.distributed.crew import Crew, RayCluster, join  # noqa: E402
 from hetgym.agents.recipe import Recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402

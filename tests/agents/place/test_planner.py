@@ -10,7 +10,7 @@ import pytest
 from place_tools import drawn, weights
 
 from hetgym import validate
-from hetgym._times import as_seconds
+from hetgym._input.times import as_seconds
 from hetgym.agents.place.planner import FILES, PlacePlanner
 from hetgym.baselines import heft
 from hetgym.errors import ArtefactError, ConfigError

@@ -12,7 +12,7 @@ import hetgym
 from hetgym import OutOfMemory, Problem, simulate, validate
 from hetgym.agents.regions.planner import FILES, RegionPlanner
 from hetgym.errors import ArtefactError, ConfigError
-from hetgym.planning.proposals import FEATURES
+from hetgym.search.proposals import FEATURES
 from hetgym.sim import PRESETS
 from hetgym.workloads import RandomMix
 

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
 pytest.importorskip("tensorboard")
 
-from hetgym._config import read  # noqa: E402
+from hetgym._input.config import read  # noqa: E402
 from hetgym.agents.checkpoint import Checkpoint  # noqa: E402
 from hetgym.agents.network_policy import NetworkPolicy, load_policy  # noqa: E402
 from hetgym.agents.networks import ActorCritic  # noqa: E402

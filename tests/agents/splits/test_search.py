@@ -13,8 +13,8 @@ from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.networks import RandomNetworks
 from hetgym.envs.split.rules import SplitRules
 from hetgym.graph import DataflowGraph, Operator, Tensor
-from hetgym.planning.proposals import Network
 from hetgym.platform import load_platform
+from hetgym.search.proposals import Network
 from hetgym.sim import PRESETS, runtime
 
 RULES = SplitRules(parts=("equal", "proportional", "sixteenths"), divisible=False, key_operators=40)

@@ -24,7 +24,7 @@ from hetgym.parallel import (
     TrainingProblem,
     Wire,
 )
-from hetgym.planning.search import ended_by_interrupt
+from hetgym.search.search import ended_by_interrupt
 
 
 def small(seed: int) -> TrainingProblem:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import hetgym.envs
+from hetgym.envs.cluster.observation import LayerColumn, PoolColumn, StepColumn
 from hetgym.envs.core.features import Column, feature_table, features_of
 from hetgym.envs.dispatch.observation import DispatchCandidateColumn, DispatchDeviceColumn
 from hetgym.envs.pipeline.observation import BlockColumn, CutColumn, StageColumn
 from hetgym.envs.place.observation import CandidateColumn, DeviceColumn, OperatorColumn
 from hetgym.envs.split.observation import SplitCandidateColumn, SplitDeviceColumn, SplitOperatorColumn
-from hetgym.envs.steps.observation import LayerColumn, PoolColumn, StepColumn
 from hetgym.graph.transforms import AXES
 
 TABLES = {

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import hetgym  # noqa: F401
-from hetgym._jit import lean
-from hetgym._threads import cores, done, share, take
+from hetgym._kernels.jit import lean
+from hetgym._kernels.threads import cores, done, share, take
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,100 @@
+"""Strict parsing of untrusted JSON; its depth is bounded before it is parsed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hetgym._input.files import Refusal
+from hetgym.errors import shown
+
+_NOUNS = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+
+DEPTH = 64
+"""Deepest nesting that is accepted; hetgym's own documents nest at most ten deep."""
+
+
+CONTAINERS = 4_000_000
+"""Most lists and objects in a document: each takes 60 to 300 bytes of memory, but as few as two in the file."""
+
+
+def parse(text: str, where: str, error: Refusal, containers: int = CONTAINERS, lenient: bool = False) -> Any:
+    """Parse JSON; refuse repeated fields, NaN, infinity and text that cannot be encoded again.
+
+    Args:
+        text: the document.
+        where: the file or argument that the document came from, for messages.
+        error: exception to raise.
+        containers: most lists and objects that are accepted.
+        lenient: accept NaN and infinity, and repeated fields, of which the last counts. Some programs write these into
+            fields that hetgym ignores; all others must be checked.
+
+    Raises:
+        HetgymError: of type ``error``: the text is not such JSON, is nested deeper than :data:`DEPTH`, or has too
+            many lists and objects.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise error(f"{where}: field {_repeated(key for key, _ in pairs)!r} stands twice in an object")
+        return found
+
+    def refuse(word: str) -> float:
+        raise error(f"{where}: {word} is no JSON number")
+
+    deepest, count = nesting(text)
+    if deepest > DEPTH:
+        raise error(f"{where}: nested too deeply")
+    if count > containers:
+        raise error(f"{where}: holds more than {containers} lists and objects")
+    try:
+        document = json.loads(text) if lenient else json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+        if "\\ud" in text or "\\uD" in text:
+            json.dumps(document, ensure_ascii=False).encode()  # fails on half of a surrogate pair
+    except error:
+        raise
+    except UnicodeEncodeError as cause:
+        raise error(f"{where}: not JSON (half of a surrogate pair)") from cause
+    except (ValueError, RecursionError) as cause:  # JSONDecodeError, or a number of thousands of digits
+        raise error(f"{where}: not JSON ({cause})") from cause
+    return document
+
+
+def nesting(text: str) -> tuple[int, int]:
+    r"""Depth and number of the brackets that open outside strings, in the leading part of the text that is JSON.
+
+    Both are found without recursion, in a few passes over the text, so no text can exhaust a parser's stack.
+
+    >>> nesting('{"a[": [1, [2]], "\\"[": 3}')
+    (3, 3)
+    """
+    outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
+    marks = np.frombuffer(outside.encode("utf-8", "surrogatepass"), np.uint8)
+    opening = (marks == ord("[")) | (marks == ord("{"))
+    steps = opening.astype(np.int8) - ((marks == ord("]")) | (marks == ord("}"))).astype(np.int8)
+    return int(np.cumsum(steps, dtype=np.int32).max(initial=0)), int(opening.sum())
+
+
+def _repeated(keys: Iterable[str]) -> str:
+    seen: set[str] = set()
+    for key in keys:
+        if key in seen:
+            return key
+        seen.add(key)
+    raise AssertionError("no key stands twice")
+
+
+def noun(value: object) -> str:
+    """The noun for a JSON value, such as ``an object``."""
+    if isinstance(value, Mapping):
+        return _NOUNS[dict]
+    return _NOUNS.get(type(value), "a number")
+
+
+def spelled(value: object) -> str:
+    """A JSON value as a message quotes it: a number or string in short form, otherwise its noun."""
+    return shown(value) if isinstance(value, str | int | float) else noun(value)

@@ -1,0 +1,1 @@
+"""Compilation by Numba: kernels, records, heaps and threads."""

@@ -1,0 +1,1 @@
+"""Costs of NVIDIA GPUs, fitted to public measurements."""

@@ -1,0 +1,1 @@
+"""Regressors of run times: one kind a file, stored as plain arrays."""

@@ -1,0 +1,1 @@
+"""Costs of phones, fitted to times of whole networks."""

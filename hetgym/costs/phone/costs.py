@@ -1,0 +1,218 @@
+"""Costs of operators on a phone's processors, from times of whole networks.
+
+seconds of a network = call + sum over operators and amounts of (coefficient x amount)
+
+A phone runs a network as one compiled graph, and what is published are times of whole networks. So the coefficients,
+one for each of :data:`~hetgym.costs.phone.work.AMOUNTS`, board and precision, were fitted to sums; the price of a
+single operator is its share of such a sum and was never measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._types import FloatArray
+from hetgym.costs import artefact
+from hetgym.costs.phone.work import AMOUNTS, amounts
+from hetgym.costs.regressor import refuse_others
+from hetgym.costs.roofline import Roofline
+from hetgym.device import Device
+from hetgym.errors import ArtefactError
+from hetgym.graph.ops import Operator
+
+MODEL = "phone"
+"""Kind of the model in the header of an artefact."""
+
+PRECISIONS: dict[str, str] = {
+    "float32": "float",
+    "float16": "float",
+    "bfloat16": "float",
+    "int16": "w8a16",
+    "uint16": "w8a16",
+    "int8": "w8a8",
+    "uint8": "w8a8",
+}
+"""Dtype of an operator -> precision of the compiled network: ``float`` computes in 16 bits, w8a16 and w8a8 have weights
+of 8 bits and activations of 16 or 8. Operators of other dtypes (indices, masks) count as ``float`` where the board
+can run that, else as w8a8."""
+
+RATES: tuple[str, ...] = (*AMOUNTS, "elements in and out", "calls")
+"""Columns of the coefficients: seconds for each amount, for each element of the network's inputs and outputs, and for
+each call of the network."""
+
+SHEET: tuple[str, ...] = ("peak", "bandwidth")
+"""Figures of a board's data sheet: FLOP/s or operations/s of its fastest dtype, byte/s."""
+
+_COMPUTES = np.array([name.startswith("operations") for name in AMOUNTS])
+_MOVES = np.array([name.startswith(("elements", "weights")) for name in AMOUNTS])
+_LIMITS = (-60.0, 10.0)  # of the logarithm of a coefficient [s]
+
+
+@dataclass(frozen=True)
+class PhoneCosts(artefact.Stored):
+    """Prices of operators in a compiled network.
+
+    A device is recognised by its ``model``: the name of one of the fitted boards. Coefficients of a stranger are the
+    geometric mean of the boards', those of arithmetic scaled by peak, those of movement by bandwidth.
+
+    A call of the network as a whole costs more than its operators: see :meth:`call`. On a platform this belongs to
+    the link that carries inputs and outputs.
+
+    Args:
+        boards: names of the b fitted boards.
+        precisions: the p fitted precisions, of the values of :data:`PRECISIONS`.
+        rates: [b, p, len(RATES)] logarithms of seconds.
+        sheet: [b, 2] columns :data:`SHEET`.
+        able: [b, p] 1 where the board can run the precision, else 0.
+        card: source, licence, split and scores of the fit, as plain values.
+        scatter: tenth and ninetieth percentile of log(measured / predicted) of networks that were held out.
+
+    Raises:
+        ArtefactError: arrays that do not match, or values out of range.
+    """
+
+    boards: tuple[str, ...]
+    precisions: tuple[str, ...]
+    rates: FloatArray
+    sheet: FloatArray
+    able: FloatArray
+    card: Mapping[str, Any] = field(default_factory=dict)
+    scatter: tuple[float, float] = (0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        shape = (len(self.boards), len(self.precisions))
+        if not all(shape) or self.rates.shape != (*shape, len(RATES)) or self.able.shape != shape:
+            raise ArtefactError(f"rates of shape {self.rates.shape} for {shape[0]} boards and {shape[1]} precisions")
+        if self.sheet.shape != (shape[0], len(SHEET)) or not np.all(self.sheet > 0):
+            raise ArtefactError("the data sheets do not match the boards, or a figure is not positive")
+        if not np.all((self.rates >= _LIMITS[0]) & (self.rates <= _LIMITS[1])):
+            raise ArtefactError(f"a logarithm of seconds is not within {_LIMITS[0]:g} and {_LIMITS[1]:g}")
+        if not set(self.precisions) <= set(PRECISIONS.values()):
+            raise ArtefactError(f"precisions {', '.join(self.precisions)}; expected {', '.join(PRECISIONS.values())}")
+        if not -20.0 <= self.scatter[0] <= self.scatter[1] <= 20.0:
+            raise ArtefactError(f"scatter {self.scatter!r} are not two log ratios in rising order")
+
+    def coefficients(self, device: Device, precision: str) -> FloatArray | None:
+        """Coefficients of a device.
+
+        Args:
+            device: one device.
+            precision: one of the values of :data:`PRECISIONS`.
+
+        Returns:
+            [len(RATES)] seconds, in the order of :data:`RATES`; None if the device cannot run the precision.
+        """
+        if precision not in self.precisions:
+            return None
+        p = self.precisions.index(precision)
+        if device.model in self.boards:
+            b = self.boards.index(device.model)
+            return np.exp(self.rates[b, p]) if self.able[b, p] else None
+        return self.stranger(max(device.peak_flops.values()), device.memory_bandwidth, p)
+
+    def stranger(self, peak: float, bandwidth: float, p: int) -> FloatArray | None:
+        """Coefficients of a board that was not fitted, by its data sheet.
+
+        Args:
+            peak: rate in its fastest dtype [operations/s].
+            bandwidth: of its memory [byte/s].
+            p: number of the precision.
+
+        Returns:
+            [len(RATES)] seconds; None if no fitted board can run the precision.
+        """
+        boards = np.flatnonzero(self.able[:, p])
+        if not len(boards):
+            return None
+        scale = np.zeros((len(boards), len(RATES)))
+        scale[:, : len(AMOUNTS)][:, _COMPUTES] = np.log(self.sheet[boards, :1] / peak)
+        scale[:, : len(AMOUNTS)][:, _MOVES] = np.log(self.sheet[boards, 1:] / bandwidth)
+        return np.asarray(np.exp((self.rates[boards, p] + scale).mean(axis=0)), np.float64)
+
+    def call(self, device: Device, dtype: str, elements: float) -> float:
+        """Time of a call of a network beyond its operators.
+
+        Args:
+            device: one device.
+            dtype: the network's dtype.
+            elements: of its inputs and outputs.
+
+        Returns:
+            Seconds; inf if the device cannot run the dtype.
+        """
+        found = self.coefficients(device, PRECISIONS.get(dtype, "float"))
+        return float("inf") if found is None else float(found[-1] + found[-2] * elements)
+
+    def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
+        """Run times on a device.
+
+        Returns:
+            [n] seconds; 0 for views, inf for operators whose precision the device cannot run. The roofline prices
+            precisions that were not fitted.
+        """
+        table = amounts(operators)
+        found = {dtype: self._rates_of(device, dtype) for dtype in {op.dtype for op in operators}}
+        seconds = np.array([float(row @ found[op.dtype]) for row, op in zip(table, operators, strict=True)], np.float64)
+        view = np.array([op.spec.family == "view" for op in operators], np.bool_)
+        strange = np.array([PRECISIONS.get(op.dtype, self.precisions[0]) not in self.precisions for op in operators])
+        if strange.any():
+            seconds[strange] = Roofline().predict([operators[k] for k in np.flatnonzero(strange).tolist()], device)
+        return np.where(view, 0.0, np.where(np.isnan(seconds), np.inf, seconds))
+
+    def _rates_of(self, device: Device, dtype: str) -> FloatArray:
+        """[a] seconds for each amount; NaN if the device cannot run the dtype."""
+        names = (PRECISIONS[dtype],) if dtype in PRECISIONS else ("float", "w8a8", "w8a16")
+        for name in names:
+            found = self.coefficients(device, name)
+            if found is not None:
+                return found[: len(AMOUNTS)]
+        return np.full(len(AMOUNTS), np.nan)
+
+    def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
+        """Tenth and ninetieth percentile, as of whole networks that were held out.
+
+        Returns:
+            [n] seconds each.
+        """
+        seconds = self.predict(operators, device)
+        return seconds * float(np.exp(self.scatter[0])), seconds * float(np.exp(self.scatter[1]))
+
+    def save(self, path: str | Path) -> None:
+        """Write the model; see :mod:`~hetgym.costs.artefact`."""
+        header = {
+            "model": MODEL,
+            "rates": list(RATES),
+            "boards": list(self.boards),
+            "precisions": list(self.precisions),
+            "scatter": list(self.scatter),
+            "card": dict(self.card),
+        }
+        artefact.save(path, header, {"rates": self.rates, "sheet": self.sheet, "able": self.able})
+
+    @classmethod
+    def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
+        """Build the model from the header and arrays of an artefact.
+
+        Raises:
+            ArtefactError: a part is invalid; the message names ``where``.
+        """
+        artefact.check_form(header, MODEL, list(RATES), where, "rates")
+        refuse_others(arrays, ("rates", "sheet", "able"), where)
+        names = [header.get(key) for key in ("boards", "precisions")]
+        scatter, card = header.get("scatter"), header.get("card")
+        words = all(isinstance(row, list) and all(isinstance(name, str) for name in row) for row in names)
+        numbers = isinstance(scatter, list) and len(scatter) == 2 and all(type(v) in (int, float) for v in scatter)
+        if not words or not numbers or not isinstance(card, dict) or len(arrays) != 3:
+            raise ArtefactError(f"{where}: lacks boards, precisions, scatter, a card or an array")
+        assert isinstance(names[0], list) and isinstance(names[1], list) and isinstance(scatter, list)
+        table = {name: np.asarray(array, np.float64) for name, array in arrays.items()}
+        try:
+            return cls(tuple(names[0]), tuple(names[1]), **table, card=card, scatter=(scatter[0], scatter[1]))
+        except ArtefactError as error:
+            raise ArtefactError(f"{where}: {error}") from error

@@ -1,0 +1,764 @@
+"""Courses: a plan with its simulated times, which a search changes a little at a time.
+
+A plan is a placement and an order of all operators, of which each device takes its own. The operators are launched in
+that order, and a finished one sends its outputs at once, by the same steps as in :mod:`hetgym.sim`. So a course is an
+exact simulation wherever a run needs no clock: where no link serves two pairs of devices, for example. Otherwise links
+serve requests in the order of the plan instead of that of time. :func:`sort` brings the plan into the order in
+which the operators finish, which changes no device's order: then the two agree, or nearly so. Fair sharing is taken for
+first come, first served.
+
+A change is priced from the first operator on that it can affect, and no further than to where its effects have died
+away, or to where the makespan must exceed the limit of acceptance.
+
+Invariant, before and after each step of a search: ``now`` holds the times of ``assignment`` in ``order``, ``turn`` is
+the inverse of ``order``, ``tail`` holds the least times from each operator's finish to the end, and
+``marks`` the state of devices and links before every operator whose turn is a multiple of :data:`GRID`. :func:`put` and
+:func:`shift` break it; :func:`keep` after a price, or undoing the change, restores it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from hetgym._kernels.jit import inlined, lean, step, variant
+from hetgym._kernels.records import record
+from hetgym._types import FloatArray, IntArray
+from hetgym.planning import ranks
+from hetgym.problem import Problem, ProblemArrays
+from hetgym.schedule import Schedule
+from hetgym.search import clockwork
+from hetgym.search.clockwork import Clockwork, new_clockwork
+from hetgym.search.walk import TIE, shift_turns
+from hetgym.sim import Runtime
+from hetgym.sim.kernel import (
+    AGGREGATED,
+    CACHED,
+    FAIR,
+    FIFO,
+    Switches,
+    book_transfer,
+    copy_size,
+    makespan_of,
+    shares_copy,
+)
+from hetgym.sim.progress import QUEUED
+from hetgym.sim.run import setting
+from hetgym.transfer import transfer_time
+
+GRID = 16
+"""Turns between two marks, from which a price can begin."""
+
+SLACK = 1.0 + 1e-9
+"""Factor by which a bound may exceed a limit because it adds the same times in another order."""
+
+CURRENT, BEST = 0, 1  # in Course.value
+PLACED, TRIED, KEPT, SORTED, UNTIL, CHAIN = 0, 1, 2, 3, 4, 5  # in Course.counts
+
+
+@record
+class Times(NamedTuple):
+    """Simulated times of a plan.
+
+    Attributes:
+        begin: [n] time at which each operator takes its device, for which a CPU then spends the dispatch [s].
+        finish: [n] finish of each operator [s].
+        arrived: [e] time at which what an edge carries is on its reader's device [s].
+        makespan: [1] the last finish [s].
+    """
+
+    begin: FloatArray
+    finish: FloatArray
+    arrived: FloatArray
+    makespan: FloatArray
+
+
+@record
+class Front(NamedTuple):
+    """The state of devices and links between two turns; or, with a first axis more, before each marked turn.
+
+    Attributes:
+        free: [d] time from which each device is free [s].
+        load: [d] time that the operators still to come take on each device [s].
+        launched: [d] operators launched on each device.
+        asked: [d] time of each device's latest request for inputs, if transfers are aggregated [s].
+        link_free: [l] time from which each link is free [s].
+        channel_free: [2, d] time from which each device may send, and receive [s].
+        behind: [d] least time from the start of each device's next operator to the end; only in marks [s].
+    """
+
+    free: FloatArray
+    load: FloatArray
+    launched: IntArray
+    asked: FloatArray
+    link_free: FloatArray
+    channel_free: FloatArray
+    behind: FloatArray
+
+
+def _new_front(p: ProblemArrays, *rows: int) -> Front:
+    """Zeros, with axes before those of a front."""
+    d = p.cost.shape[1]
+    return Front(
+        free=np.zeros((*rows, d)),
+        load=np.zeros((*rows, d)),
+        launched=np.zeros((*rows, d), np.int32),
+        asked=np.zeros((*rows, d)),
+        link_free=np.zeros((*rows, len(p.link_bandwidth))),
+        channel_free=np.zeros((*rows, 2, d)),
+        behind=np.zeros((*rows, d)),
+    )
+
+
+@record
+class Nothing(NamedTuple):
+    """In place of the event loop's arrays where a sweep along the plan will do.
+
+    Attributes:
+        nothing: [0].
+    """
+
+    nothing: IntArray
+
+
+NOTHING = cast(Clockwork, Nothing(np.zeros(0, np.int32)))
+
+
+@record
+class Course(NamedTuple):
+    """A plan with its times, and room for a change of it.
+
+    Attributes:
+        assignment: [n] device of each operator, with the change while one is priced.
+        order, turn: [n] the operators in the order of the plan, and its inverse; with the change while one is priced.
+        now, trial: the times of the plan, and of the latest change that was priced.
+        marks, ahead: [m] fronts before every turn that is a multiple of :data:`GRID`, of the plan and of that change.
+        front: scratch: where a price has come to.
+        tail: [n] the least time from the operator's finish to the end in the plan: the longest path over its readers
+            and, where devices keep to their orders, over the operators behind it on its device [s].
+        following: [d] scratch of the tails [s].
+        bound: [n, d] a lower bound on that under any placement [s].
+        change: [d] what the change adds to the load of each device [s].
+        weight: [n] weights of each operator [byte].
+        room: [d] room for weights on each device [byte].
+        held: [d] weights on each device, with the change [byte].
+        message: [d] scratch: bytes from each device to one reader.
+        chain, block: [n] operators that the makespan waits for, from the last one back to the first; and for each the
+            place in the chain of the first one of those that follow each other on its device without a break.
+        moved, before: [n] operators of a change, and the devices that they come from.
+        inside: [n] true for the operators of a change while it is made.
+        best_assignment, best_order: [n] the best plan of all.
+        clockwork: the event loop's arrays, if it is needed.
+        value: makespans of the plan and of the best one [s], see :data:`CURRENT` and :data:`BEST`.
+        counts: operators launched, changes proposed and changes kept so far, changes kept when the plan was sorted
+            last, the turn up to which the latest price went, and the length of the chain, -1 while it is out of date;
+            see :data:`PLACED`.
+    """
+
+    assignment: IntArray
+    order: IntArray
+    turn: IntArray
+    now: Times
+    trial: Times
+    marks: Front
+    ahead: Front
+    front: Front
+    tail: FloatArray
+    following: FloatArray
+    bound: FloatArray
+    change: FloatArray
+    weight: FloatArray
+    room: FloatArray
+    held: FloatArray
+    message: FloatArray
+    chain: IntArray
+    block: IntArray
+    moved: IntArray
+    before: IntArray
+    inside: npt.NDArray[np.bool_]
+    best_assignment: IntArray
+    best_order: IntArray
+    clockwork: Clockwork
+    value: FloatArray
+    counts: npt.NDArray[np.int64]
+
+
+def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: IntArray) -> Course:
+    """The course of a placement [n] and an order [n], a topological one."""
+    p = problem.arrays
+    (n, d), e = problem.cost.shape, problem.num_edges
+    runtime = replace(runtime, noise=0.0)
+
+    def times() -> Times:
+        return Times(np.zeros(n), np.zeros(n), np.zeros(e), np.zeros(1))
+
+    rows = (n - 1) // GRID + 1
+    course = Course(
+        assignment=np.zeros(n, np.int32),
+        order=np.zeros(n, np.int32),
+        turn=np.zeros(n, np.int32),
+        now=times(),
+        trial=times(),
+        marks=_new_front(p, rows),
+        ahead=_new_front(p, rows),
+        front=_new_front(p),
+        tail=np.zeros(n),
+        following=np.zeros(d),
+        bound=np.array(ranks.least_cost_to_exit(problem)),
+        change=np.zeros(d),
+        weight=np.array(problem.weight_bytes),
+        room=np.full(d, np.inf),
+        held=np.zeros(d),
+        message=np.zeros(d),
+        chain=np.zeros(n, np.int32),
+        block=np.zeros(n, np.int32),
+        moved=np.zeros(n, np.int32),
+        before=np.zeros(n, np.int32),
+        inside=np.zeros(n, np.bool_),
+        best_assignment=np.zeros(n, np.int32),
+        best_order=np.zeros(n, np.int32),
+        clockwork=new_clockwork(problem, runtime) if needs_events(problem, runtime) else NOTHING,
+        value=np.zeros(2),
+        counts=np.zeros(6, np.int64),
+    )
+    restart(problem, course, assignment, order, switches_of(problem, runtime))
+    return course
+
+
+def restart(problem: Problem, course: Course, assignment: IntArray, order: IntArray, switches: Switches) -> None:
+    """Take another plan into a course, as :func:`new_course` does; its room stays."""
+    course.assignment[:] = assignment
+    course.order[:] = order
+    course.turn[order] = np.arange(len(order), dtype=np.int32)
+    course.counts[:] = 0
+    begin(problem.arrays, course, switches)
+
+
+def turns_of(problem: Problem, schedule: Schedule) -> IntArray:
+    """[n] operators by finish, ties by topological position: an order that agrees with the device orders."""
+    assert schedule.start is not None and schedule.finish is not None
+    return np.lexsort((problem.arrays.position, schedule.start, schedule.finish)).astype(np.int32)
+
+
+def needs_events(problem: Problem, runtime: Runtime) -> bool:
+    """True if operators run beside each other, or in an order that the plan does not give: only the loop has these."""
+    switches = setting(problem, runtime).switches
+    return switches.streams > 1 or switches.work_conserving
+
+
+def exact(problem: Problem, runtime: Runtime) -> bool:
+    """True if the times of a course are those of a simulation, bit for bit."""
+    return needs_events(problem, runtime) or not setting(problem, runtime).clock
+
+
+def switches_of(problem: Problem, runtime: Runtime) -> Switches:
+    """A runtime as courses see it: without events, links serve one transfer at a time in the order of the plan."""
+    switches = setting(problem, runtime).switches
+    if needs_events(problem, runtime):
+        return switches
+    communication = FIFO if switches.communication == FAIR else switches.communication
+    return switches._replace(
+        communication=communication, streams=1, overlap=0.0, work_conserving=False, by_arrival=False
+    )
+
+
+def best_plan(problem: Problem, course: Course, scheduler: str = "") -> Schedule:
+    """Placement and device orders of the best plan of a course, without times."""
+    assignment, order = course.best_assignment, course.best_order
+    rows = [order[assignment[order] == a] for a in range(problem.num_devices)]
+    return Schedule.timed(assignment, rows, None, None, scheduler)
+
+
+@lean
+def forget_best(c: Course) -> None:
+    """Take the plan for the best one, after room has become less."""
+    renew_best(c)
+
+
+@lean
+def begin(p: ProblemArrays, c: Course, switches: Switches) -> None:
+    """Simulate the plan from the start, and take it for the best one."""
+    _again(p, c, switches)
+    renew_best(c)
+
+
+@step
+def renew_best(c: Course) -> None:
+    """Take the plan for the best one; if it lacks room, any that does not will be better."""
+    keep_best(c)
+    if lacking(c) > 0.0:
+        c.value[BEST] = np.inf
+
+
+@step
+def lacking(c: Course) -> float:
+    """Weights for which devices have no room, summed up [byte]."""
+    total = 0.0
+    for device in range(len(c.room)):
+        total += max(0.0, c.held[device] - c.room[device])
+    return total
+
+
+@step
+def _again(p: ProblemArrays, c: Course, switches: Switches) -> None:
+    """Simulate the plan from the start."""
+    add_up(p, c, switches)
+    n = len(c.order)
+    price(p, c, 0, n, np.inf, switches)
+    _adopt(p, c, 0)
+    find_tails(p, c, 0, n - 1, switches)
+
+
+@step
+def add_up(p: ProblemArrays, c: Course, switches: Switches) -> None:
+    """Add up loads and weights on each device anew, for a plan of which any part may have changed.
+
+    Then :func:`price` from turn 0 to the last one, and :func:`keep`, work as after any other change.
+    """
+    for device in range(len(c.change)):
+        c.change[device] = 0.0
+        c.marks.load[0, device] = 0.0
+        c.held[device] = 0.0
+    for i in range(len(c.order)):
+        c.marks.load[0, c.assignment[i]] += _load(p, c, i, c.assignment[i], switches)
+        c.held[c.assignment[i]] += c.weight[i]
+
+
+@step
+def keep_best(c: Course) -> None:
+    """Save the plan as the best one."""
+    c.value[BEST] = c.value[CURRENT]
+    for k in range(len(c.order)):
+        c.best_assignment[k] = c.assignment[k]
+        c.best_order[k] = c.order[k]
+
+
+@inlined
+def _load(p: ProblemArrays, c: Course, operator: int, device: int, switches: Switches) -> float:
+    """Time for which an operator keeps a device [s]: a CPU spends the dispatch, too."""
+    if p.asynchronous[device]:
+        return float(p.cost[operator, device])
+    return float(p.cost[operator, device] + switches.dispatch)
+
+
+@step
+def _restore(marks: Front, row: int, front: Front) -> None:
+    """Set a front to a mark."""
+    for device in range(len(front.free)):
+        front.free[device] = marks.free[row, device]
+        front.load[device] = marks.load[row, device]
+        front.launched[device] = marks.launched[row, device]
+        front.asked[device] = marks.asked[row, device]
+        front.channel_free[0, device] = marks.channel_free[row, 0, device]
+        front.channel_free[1, device] = marks.channel_free[row, 1, device]
+    for link in range(len(front.link_free)):
+        front.link_free[link] = marks.link_free[row, link]
+
+
+@step
+def _mark(front: Front, marks: Front, row: int) -> None:
+    """Save a front as a mark."""
+    for device in range(len(front.free)):
+        marks.free[row, device] = front.free[device]
+        marks.load[row, device] = front.load[device]
+        marks.launched[row, device] = front.launched[device]
+        marks.asked[row, device] = front.asked[device]
+        marks.channel_free[row, 0, device] = front.channel_free[0, device]
+        marks.channel_free[row, 1, device] = front.channel_free[1, device]
+    for link in range(len(front.link_free)):
+        marks.link_free[row, link] = front.link_free[link]
+
+
+@step
+def _same(front: Front, marks: Front, row: int, switches: Switches) -> bool:
+    """True if a front is that of a mark, in all that times can depend on."""
+    for device in range(len(front.free)):
+        if front.free[device] != marks.free[row, device]:
+            return False
+        if switches.dispatch > 0.0 and front.launched[device] != marks.launched[row, device]:
+            return False
+        if front.asked[device] != marks.asked[row, device]:
+            return False
+        for way in range(2):
+            if front.channel_free[way, device] != marks.channel_free[row, way, device]:
+                return False
+    same = True
+    for link in range(len(front.link_free)):
+        same = same and front.link_free[link] == marks.link_free[row, link]
+    return same
+
+
+# Before each turn k the front is that of the plan with the change, and `trial` holds the times of the operators of
+# turns `first` .. k - 1; those of earlier turns are in `now`. No operator behind the turn `reach` reads anything whose
+# arrival has changed: where the front is that of the plan, too, all that follows is as it was. A plan that goes on from
+# here ends no earlier than what must follow an operator, nor than all that a device still has to run.
+@step
+def price(p: ProblemArrays, c: Course, first: int, last: int, limit: float, switches: Switches) -> float:
+    """Makespan of the changed plan [s], inf if it must exceed a limit.
+
+    Args:
+        p: the problem.
+        c: with the change in ``assignment``, ``order``, ``turn`` and ``change``.
+        first: turn before which nothing changes: no operator, and no reader of one, has another device or turn.
+        last: turn after which nothing changes: no operator has another device or turn.
+        limit: largest makespan of interest [s].
+        switches: see :func:`switches_of`.
+    """
+    n, d = p.cost.shape
+    f, most = c.front, limit * SLACK
+    first = first // GRID * GRID
+    _restore(c.marks, first // GRID, f)
+    for device in range(d):
+        f.load[device] += c.change[device]
+        if f.free[device] + f.load[device] > most:
+            return np.inf
+    aggregated = switches.transfers == AGGREGATED
+    reach = last
+    for k in range(first, n):
+        if k % GRID == 0:
+            if k > reach and _same(f, c.marks, k // GRID, switches):
+                c.counts[UNTIL] = k
+                c.trial.makespan[0] = c.value[CURRENT]
+                return float(c.value[CURRENT] if c.value[CURRENT] <= limit else np.inf)
+            _mark(f, c.ahead, k // GRID)
+        i = c.order[k]
+        a = c.assignment[i]
+        start = f.free[a]
+        if aggregated:
+            start = max(start, _pull(p, c, i, a, first, switches))
+        else:
+            for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
+                edge, earlier = p.predecessor_edge[m], c.turn[p.predecessor[m]] < first
+                start = max(start, c.now.arrived[edge] if earlier else c.trial.arrived[edge])
+        if p.asynchronous[a]:
+            start = max(start, (f.launched[a] + 1) * switches.dispatch)
+        c.trial.begin[i] = start
+        if not p.asynchronous[a]:
+            start += switches.dispatch
+        finish = start + p.cost[i, a]
+        c.trial.finish[i] = finish
+        f.free[a] = finish
+        f.launched[a] += 1
+        f.load[a] -= _load(p, c, i, a, switches)
+        c.counts[PLACED] += 1
+        if finish + max(f.load[a], c.bound[i, a] if k <= last else c.tail[i]) > most:
+            return np.inf
+        if not aggregated:
+            reach = _push(p, c, i, a, finish, reach, switches)
+        elif finish != c.now.finish[i] or k <= last:
+            for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+                reach = max(reach, c.turn[p.successor[edge]])
+    c.counts[UNTIL] = n
+    makespan = 0.0
+    for device in range(d):
+        makespan = max(makespan, f.free[device])
+    c.trial.makespan[0] = makespan
+    return makespan if makespan <= limit else np.inf
+
+
+def _by_events(*kinds: Any) -> bool:
+    """True if a course with the event loop's arrays is among arguments of these Numba types."""
+    return any(
+        kind.kind.types[kind.kind.fields.index("clockwork")].kind.instance_class is Clockwork
+        for kind in kinds
+        if getattr(getattr(kind, "kind", None), "instance_class", None) is Course
+    )
+
+
+@variant(price, _by_events)
+def _price_by_events(p: ProblemArrays, c: Course, first: int, last: int, limit: float, switches: Switches) -> float:
+    e, g, most = c.clockwork, c.clockwork.progress, limit * SLACK
+    for device in range(len(g.load)):
+        g.load[device] = 0.0
+    for i in range(len(c.order)):
+        g.load[c.assignment[i]] += _work(p, i, c.assignment[i], switches)
+    for device in range(len(g.load)):
+        if g.load[device] > most:
+            return np.inf
+    clockwork.lay_out(e, c.assignment, c.order, c.turn, switches)
+    clockwork.wind(p, e, c.now.finish, switches)
+    before = g.tally[1]
+    for i in range(len(c.order)):
+        a = c.assignment[i]
+        g.rest[i] = c.bound[i, a] if c.turn[i] <= last else c.tail[i]
+        if g.status[i] != QUEUED:
+            g.load[a] -= _work(p, i, a, switches)
+    g.limit[0] = most
+    clockwork.run(p, e, switches)
+    c.counts[PLACED] += g.tally[1] - before
+    makespan = makespan_of(e.state, g.tally[1])
+    c.trial.makespan[0] = makespan
+    return makespan if makespan <= limit else np.inf
+
+
+@inlined
+def _work(p: ProblemArrays, operator: int, device: int, switches: Switches) -> float:
+    """What an operator takes of its device in the event loop, however it is shared [s]."""
+    cost = p.cost[operator, device]
+    return float(cost if switches.streams == 1 else cost * p.occupancy[operator, device])
+
+
+@inlined
+def _push(p: ProblemArrays, c: Course, operator: int, a: int, finish: float, reach: int, switches: Switches) -> int:
+    """Send the outputs of a finished operator to its readers; return ``reach``, or the last of their turns if later."""
+    f, arrived = c.front, c.trial.arrived
+    first, last = p.successor_pointer[operator], p.successor_pointer[operator + 1]
+    for edge in range(first, last):
+        b = c.assignment[p.successor[edge]]
+        leader = edge
+        if a == b:
+            arrived[edge] = finish
+        else:
+            size = float(p.edge_bytes[edge])
+            if switches.transfers == CACHED:
+                leader = shares_copy(p, c.assignment, edge, first)
+                size = copy_size(p, c.assignment, edge, last)
+            if leader == edge:
+                way = switches.communication, f.link_free, f.channel_free
+                arrived[edge] = book_transfer(p, *way, a, b, size, finish)[1]
+            else:
+                arrived[edge] = arrived[leader]
+        if arrived[edge] != c.now.arrived[edge]:
+            reach = max(reach, c.turn[p.successor[edge]])
+    return reach
+
+
+@step
+def _pull(p: ProblemArrays, c: Course, operator: int, device: int, first: int, switches: Switches) -> float:
+    """Arrival of a reader's inputs, of which each other device sends all that it holds in one message [s]."""
+    f, message = c.front, c.message
+    request = f.asked[device]
+    for a in range(len(message)):
+        message[a] = -1.0
+    for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        i = p.predecessor[m]
+        a = c.assignment[i]
+        request = max(request, c.now.finish[i] if c.turn[i] < first else c.trial.finish[i])
+        if a != device:
+            message[a] = max(0.0, message[a]) + p.edge_bytes[p.predecessor_edge[m]]
+    f.asked[device] = request
+    ready = request
+    for a in range(len(message)):
+        if message[a] >= 0.0:
+            way = switches.communication, f.link_free, f.channel_free
+            ready = max(ready, book_transfer(p, *way, a, device, message[a], request)[1])
+    return float(ready)
+
+
+@step
+def keep(p: ProblemArrays, c: Course, first: int, last: int, switches: Switches) -> None:
+    """Make the changed plan, which was priced to its end, the current one.
+
+    Args:
+        p: the problem.
+        c: after :func:`price` with the same ``first`` and ``last``.
+        first: turn before which nothing changed.
+        last: turn after which no operator has another device or turn.
+        switches: see :func:`switches_of`.
+    """
+    _adopt(p, c, first)
+    find_tails(p, c, first, last, switches)
+    c.counts[KEPT] += 1
+    _compare(c)
+
+
+@step
+def _compare(c: Course) -> None:
+    """Save the plan if it is the best one."""
+    if c.value[CURRENT] < c.value[BEST] * TIE and lacking(c) == 0.0:
+        keep_best(c)
+
+
+@step
+def _adopt(p: ProblemArrays, c: Course, first: int) -> None:
+    """Copy times and marks of the changed plan."""
+    d, until = p.cost.shape[1], c.counts[UNTIL]
+    first = first // GRID
+    for k in range(first * GRID, until):
+        i = c.order[k]
+        c.now.begin[i] = c.trial.begin[i]
+        c.now.finish[i] = c.trial.finish[i]
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            c.now.arrived[edge] = c.trial.arrived[edge]
+    for row in range(first):  # earlier marks change only in what is still to come
+        for device in range(d):
+            c.marks.load[row, device] += c.change[device]
+    for row in range(first, (until + GRID - 1) // GRID):
+        _restore(c.ahead, row, c.front)
+        _mark(c.front, c.marks, row)
+    for device in range(d):
+        c.change[device] = 0.0
+    c.value[CURRENT] = c.trial.makespan[0]
+    c.counts[CHAIN] = -1
+
+
+@variant(_adopt, _by_events)
+def _adopt_by_events(p: ProblemArrays, c: Course, first: int) -> None:
+    s = c.clockwork.state
+    clockwork.adopt(c.clockwork, c.trial.makespan[0])
+    for i in range(len(c.order)):
+        c.now.begin[i] = s.start[i]
+        c.now.finish[i] = s.finish[i]
+    for edge in range(len(s.arrived)):
+        c.now.arrived[edge] = s.arrived[edge]
+    for device in range(len(c.change)):
+        c.marks.load[0, device] += c.change[device]
+        c.change[device] = 0.0
+    c.value[CURRENT] = c.trial.makespan[0]
+    c.counts[CHAIN] = -1
+
+
+# Behind the turn `last` tails are as they were. Before each turn k, downwards, `following` holds the least time from
+# the start of each device's next operator to the end, and no operator before the turn `reach` has a reader whose tail
+# has changed: where `following` is as in the marks, too, all earlier tails are as they were.
+@step
+def find_tails(p: ProblemArrays, c: Course, first: int, last: int, switches: Switches) -> None:
+    """Bring the tails up to date: behind an operator come its readers and, in a fixed order, the next on its device.
+
+    Args:
+        p: the problem.
+        c: the course.
+        first: turn before which no operator has moved.
+        last: turn after which no operator has moved.
+        switches: see :func:`switches_of`.
+    """
+    n, d = p.cost.shape
+    in_order = switches.streams == 1 and not switches.work_conserving
+    row = last // GRID + 1
+    top = min(n, row * GRID) - 1
+    for device in range(d):
+        c.following[device] = c.marks.behind[row, device] if row < len(c.marks.behind) else 0.0
+    reach = first
+    for k in range(top, -1, -1):
+        i = c.order[k]
+        a = c.assignment[i]
+        tail = c.following[a] if in_order else 0.0
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            b = c.assignment[j]
+            transfer = 0.0
+            if a != b:
+                transfer = transfer_time(p, a, b, p.edge_bytes[edge])
+            tail = max(tail, transfer + p.cost[j, b] + c.tail[j])
+        if tail != c.tail[i] or k <= last:
+            for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
+                reach = min(reach, c.turn[p.predecessor[m]])
+        c.tail[i] = tail
+        c.following[a] = p.cost[i, a] + tail
+        if k % GRID == 0:
+            same = k <= reach
+            for device in range(d):
+                same = same and c.following[device] == c.marks.behind[k // GRID, device]
+                c.marks.behind[k // GRID, device] = c.following[device]
+            if same:
+                return
+
+
+# Each step goes to the operator that leaves the device at the moment at which this one takes it, else to a predecessor
+# whose data arrive at that moment, and down in turns: so it ends.
+@step
+def find_chain(p: ProblemArrays, c: Course) -> None:
+    """Bring the critical chain up to date."""
+    if c.counts[CHAIN] >= 0:
+        return
+    i = c.order[len(c.order) - 1]
+    for k in range(len(c.order)):
+        if c.now.finish[c.order[k]] > c.now.finish[i]:
+            i = c.order[k]
+    count, first = 0, 0
+    while i >= 0:
+        c.chain[count], c.block[count] = i, first
+        count += 1
+        device, begin, before = c.assignment[i], c.now.begin[i], -1
+        k = c.turn[i] - 1
+        while k >= 0 and c.assignment[c.order[k]] != device:
+            k -= 1
+        if k >= 0 and c.now.finish[c.order[k]] == begin:
+            before = c.order[k]
+        else:
+            first = count
+            for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
+                if c.now.arrived[p.predecessor_edge[m]] == begin:
+                    before = p.predecessor[m]
+        i = before
+    c.counts[CHAIN] = count
+
+
+# Operators may run beside each other, and start some time after what they wait for: each step goes to whatever ended
+# last before the start, an input that arrived or an operator of the device. Steps go down in (start, position).
+@variant(find_chain, _by_events)
+def _find_chain_by_events(p: ProblemArrays, c: Course) -> None:
+    if c.counts[CHAIN] >= 0:
+        return
+    i = c.order[0]
+    for k in range(len(c.order)):
+        if c.now.finish[c.order[k]] > c.now.finish[i]:
+            i = c.order[k]
+    count = 0
+    while i >= 0:
+        c.chain[count], c.block[count] = i, count
+        count += 1
+        begin, before, latest = c.now.begin[i], -1, 0.0
+        for j in range(len(c.order)):
+            earlier = c.now.begin[j] < begin or p.position[j] < p.position[i]
+            if c.assignment[j] == c.assignment[i] and latest < c.now.finish[j] <= begin and earlier:
+                before, latest = j, c.now.finish[j]
+        for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
+            arrived = c.now.arrived[p.predecessor_edge[m]]
+            if latest <= arrived:
+                before, latest = p.predecessor[m], arrived
+        i = before
+    c.counts[CHAIN] = count
+
+
+# Few operators are out of place, so that insertion sort takes about one pass.
+@step
+def sort(p: ProblemArrays, c: Course, switches: Switches) -> None:
+    """Bring the plan into the order in which its operators finish, and simulate it again if that changes it."""
+    c.counts[SORTED] = c.counts[KEPT]
+    moved = False
+    for k in range(1, len(c.order)):
+        i, m = c.order[k], k
+        while m > 0 and c.now.finish[c.order[m - 1]] > c.now.finish[i]:
+            c.order[m] = c.order[m - 1]
+            m -= 1
+        c.order[m] = i
+        moved = moved or m < k
+    if moved:
+        for k in range(len(c.order)):
+            c.turn[c.order[k]] = k
+        _again(p, c, switches)
+        _compare(c)
+
+
+@step
+def put(p: ProblemArrays, c: Course, count: int, operator: int, device: int, switches: Switches) -> None:
+    """Put an operator on a device that can run it, as number ``count`` of a change."""
+    c.moved[count] = operator
+    c.before[count] = c.assignment[operator]
+    c.change[c.assignment[operator]] -= _load(p, c, operator, c.assignment[operator], switches)
+    c.change[device] += _load(p, c, operator, device, switches)
+    c.held[c.assignment[operator]] -= c.weight[operator]
+    c.held[device] += c.weight[operator]
+    c.assignment[operator] = device
+
+
+@step
+def take_back(c: Course, count: int) -> None:
+    """Undo a change of ``count`` operators."""
+    for k in range(count):
+        i = c.moved[k]
+        c.held[c.assignment[i]] -= c.weight[i]
+        c.held[c.before[k]] += c.weight[i]
+        c.assignment[i] = c.before[k]
+    for device in range(len(c.change)):
+        c.change[device] = 0.0
+
+
+@step
+def shift(c: Course, source: int, target: int) -> None:
+    """Give the operator of one turn another turn; those between move up or down by one."""
+    shift_turns(c.order, c.turn, source, target)

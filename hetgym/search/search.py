@@ -1,0 +1,277 @@
+"""Searches: schedulers that can be run in parts, within a budget of work or of time."""
+
+from __future__ import annotations
+
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from types import FrameType
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._kernels.jit import compiling
+from hetgym._types import FloatArray
+from hetgym.errors import ConfigError
+from hetgym.planning import capacity
+from hetgym.planning.timeline import Timeline, planned
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.sim import PRESETS, Runtime
+
+SLICE = 20_000
+"""Largest number of operators placed between two readings of the clock."""
+
+LEAST = 1_000
+"""Smallest such number, however little time is left: a reading costs as much as placing about a hundred."""
+
+
+class Cooling(NamedTuple):
+    """First and last temperature, as differences of makespans [s]."""
+
+    hot: float
+    cold: float
+
+
+class Search(ABC):
+    """A search in progress.
+
+    Attributes:
+        placed: operators placed in trial schedules so far.
+        makespan: of the best schedule so far [s].
+        finished: true if more budget would change nothing.
+    """
+
+    placed: int = 0
+    makespan: float = np.inf
+    finished: bool = False
+
+    @abstractmethod
+    def advance(self, target: int, total: int) -> None:
+        """Search until ``placed`` reaches a target, or a little beyond.
+
+        Args:
+            target: operators placed at which to return.
+            total: operators that will be placed until the search ends; searches with a temperature need it.
+        """
+
+    @abstractmethod
+    def schedule(self) -> Schedule:
+        """The best schedule so far."""
+
+    def proceed(self, placed: int) -> None:
+        """Count from a number of operators placed before."""
+        self.placed = placed
+
+
+class Staged(Search):
+    """A search that another one carries out, or several in turn.
+
+    Attributes:
+        stage: the search that is under way.
+    """
+
+    stage: Search
+
+    def enter(self, stage: Search, placed: int | None = None) -> None:
+        """Go on with another search.
+
+        Args:
+            stage: the search.
+            placed: operators placed before; by default what the search has placed to begin.
+        """
+        self.stage = stage
+        if placed is not None:
+            stage.proceed(placed)
+        self._note()
+
+    def proceed(self, placed: int) -> None:
+        """Count from a number of operators placed before."""
+        self.stage.proceed(placed)
+        self._note()
+
+    def advance(self, target: int, total: int) -> None:
+        """Search until the target is reached; see :meth:`Search.advance`."""
+        self.stage.advance(target, total)
+        self._note()
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far."""
+        return self.stage.schedule()
+
+    def _note(self) -> None:
+        self.placed, self.makespan, self.finished = self.stage.placed, self.stage.makespan, self.stage.finished
+
+
+class Estimated(Search):
+    """A search that judges plans by the times of a timeline, and simulates those that it takes for the best.
+
+    Under the classic model the two are the same, and nothing is simulated.
+
+    Attributes:
+        problem: the problem.
+        runtime: the runtime that will run the schedule.
+        room: [d] room for weights on each device with which the first plan fits [byte].
+        best: the best schedule whose times were simulated.
+        estimate: makespan of the best plan by the timeline [s].
+        exact: true under the classic model.
+    """
+
+    problem: Problem
+    runtime: Runtime
+    room: FloatArray
+    best: Schedule
+    estimate: float
+    exact: bool
+
+    def open(self, problem: Problem, runtime: Runtime, place: Callable[[FloatArray], tuple[Timeline, float]]) -> None:
+        """Begin with the first plan that fits.
+
+        Args:
+            problem: the problem.
+            runtime: the runtime that will run the schedule.
+            place: fills a timeline with so much room for weights on each device [d], and returns the makespan, too.
+
+        Raises:
+            OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+        """
+        self.problem, self.runtime = problem, runtime
+        self.exact = runtime == PRESETS["classic"]
+
+        def first(room: FloatArray) -> Schedule:
+            self.room = room
+            placed, self.estimate = place(room)
+            return planned(problem, placed, runtime)
+
+        self.best = capacity.fitted(problem, runtime, first)
+        self.makespan, self.placed = self.best.makespan, problem.num_operators
+
+    @abstractmethod
+    def decode(self) -> Timeline:
+        """The timeline of the best plan by estimate."""
+
+    def improve(self, estimate: float) -> None:
+        """Take note that the best plan by estimate is another one; it counts if it is the best that fits."""
+        self.estimate = estimate
+        if self.exact:
+            self.makespan = estimate
+            return
+        plan = planned(self.problem, self.decode(), self.runtime)
+        limited = capacity.limited(self.problem, self.runtime)
+        if plan.makespan < self.makespan and not (limited and capacity.missing(self.problem, plan, self.runtime).any()):
+            self.best, self.makespan = plan, plan.makespan
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far."""
+        return planned(self.problem, self.decode()) if self.exact else self.best
+
+
+def clock() -> float:
+    """A clock that stands still while kernels are compiled, which happens once and is no search [s]."""
+    return perf_counter() - compiling.seconds
+
+
+def check_limits(name: str, budget: int, seconds: float | None) -> float:
+    """Refuse limits that cannot be a budget.
+
+    Returns:
+        The time on the :func:`clock`, from which the seconds of :func:`run` count.
+
+    Raises:
+        ConfigError: a negative budget, or a time that is not positive.
+    """
+    if budget < 0:
+        raise ConfigError(f"{name}: budget is {budget}; it must not be negative")
+    if seconds is not None and not seconds > 0:
+        raise ConfigError(f"{name}: seconds is {seconds}; it must be positive")
+    return clock()
+
+
+class Interrupts:
+    """What Ctrl-C does to searches; see :func:`ended_by_interrupt`.
+
+    Attributes:
+        searching: true while a search is under way.
+        came: true once Ctrl-C has ended a search.
+    """
+
+    searching: bool = False
+    came: bool = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Handle the signal."""
+        if self.came or not self.searching:
+            raise KeyboardInterrupt
+        self.came = True
+
+
+_interrupts = Interrupts()
+
+
+@contextmanager
+def ended_by_interrupt() -> Iterator[Interrupts]:
+    """Within, Ctrl-C ends the search that is under way, which returns the best that it has found.
+
+    A second Ctrl-C, or one while nothing is searched, raises :class:`KeyboardInterrupt` as usual. Only the main thread
+    can enter.
+    """
+    global _interrupts
+    outer, _interrupts = _interrupts, Interrupts()
+    handler = signal.signal(signal.SIGINT, _interrupts)
+    try:
+        yield _interrupts
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        _interrupts = outer
+
+
+@contextmanager
+def searching() -> Iterator[Callable[[], bool]]:
+    """Within, a search is under way that Ctrl-C may end.
+
+    Yields:
+        A function that says whether the search should end.
+    """
+    outer, _interrupts.searching = _interrupts.searching, True
+    try:
+        yield lambda: _interrupts.came
+    finally:
+        _interrupts.searching = outer
+
+
+def run(
+    search: Search, budget: int, seconds: float | None, points: int = 1, began: float | None = None
+) -> list[tuple[int, float, float]]:
+    """Search within limits.
+
+    Args:
+        search: the search to advance; nothing is done if it has already spent the budget.
+        budget: largest number of operators placed in trial schedules.
+        seconds: limit of wall-clock time [s]; with it, results depend on the machine.
+        points: number of parts in which the budget is spent.
+        began: time from which the seconds count, on the :func:`clock`; by default now.
+
+    Returns:
+        Operators placed, seconds and best makespan at the start and after each part.
+    """
+    begin = clock() if began is None else began
+    curve = [(search.placed, 0.0 if began is None else clock() - begin, search.makespan)]
+    part, total = -(-budget // points), budget
+    _interrupts.searching = True
+    try:
+        while search.placed < budget and not search.finished and not _interrupts.came:
+            placed, before = curve[-1][:2]
+            if seconds is not None:
+                left = seconds - before
+                if left <= 0:
+                    break
+                rate = (placed - curve[-2][0]) / max(before - curve[-2][1], 1e-9) if len(curve) > 1 else 0.0
+                total = max(1, min(budget, placed + int(rate * left))) if rate else budget
+                part = max(1, min(-(-budget // points), SLICE, max(LEAST, int(rate * left))))
+            search.advance(min(budget, placed + part), total)
+            curve.append((search.placed, clock() - begin, search.makespan))
+    finally:
+        _interrupts.searching = False
+    return curve
