@@ -1,7 +1,8 @@
-"""Parts that the benchmark scripts share: problems of any size, timing, and tables with their JSON."""
+"""Parts that benchmarks and studies share: command line, problems of any size, timing, and tables with their JSON."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import sys
@@ -19,6 +20,19 @@ from hetgym import Problem
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # the plain-Python oracle is the peer
 
 SIZES = (100, 1_000, 10_000, 100_000)
+
+
+def command_line(doc: str | None, json: bool = True) -> argparse.ArgumentParser:
+    """The parser of a script's arguments.
+
+    Args:
+        doc: the script's docstring.
+        json: also take ``--json FILE``, where :func:`save` writes the numbers.
+    """
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if json:
+        parser.add_argument("--json", type=Path, help="file for the numbers")
+    return parser
 
 
 def random_problem(operators: int, devices: int, seed: int = 0) -> Problem:

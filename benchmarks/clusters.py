@@ -17,7 +17,6 @@ that was chosen on the first.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import hashlib
 import os
@@ -28,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from _common import save, show
+from _common import command_line, save, show
 from _sailor import cluster as measured_cluster
 from _sailor import layers as measured_layers
 from _sailor import runs
@@ -176,12 +175,11 @@ def sailor(folder: Path, without: list[str]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("what", choices=("vtrain", "sailor"))
     parser.add_argument("--data", type=Path, help="by default the folder of that name in HETGYM_DATA")
     parser.add_argument("--fit", action="store_true", help="fit the framework's numbers again")
     parser.add_argument("--without", nargs="+", default=[], choices=("recompute", "blocking", "scatter"))
-    parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     folder = options.data or Path(os.environ.get("HETGYM_DATA", "")) / options.what
     if not folder.is_dir():

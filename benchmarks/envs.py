@@ -22,16 +22,14 @@ where it is installed.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from _common import random_problem, save, show
+from _common import command_line, random_problem, save, show
 
 import hetgym  # noqa: F401
 
@@ -280,14 +278,13 @@ def label(name: str, arguments: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
     parser.add_argument("--warm-up", type=float, default=20.0, help="seconds before lanes on a pool are timed")
     parser.add_argument("--only", nargs="+", choices=("fixed", "random", "peers"), default=("fixed", "random", "peers"))
     ids = sorted({name for name, _, _ in RANDOM})
     parser.add_argument("--ids", nargs="+", choices=ids, default=ids, help="environments on random problems")
     parser.add_argument("--million", nargs="*", metavar="ID", help="also step a million times, for the memory")
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rng = np.random.default_rng(0)
     rows: list[dict[str, Any]] = []

@@ -18,7 +18,6 @@ operator, from the same random placement.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import save, seconds, show
+from _common import command_line, save, seconds, show
 from planning import doppler_graphs, taillard_shops
 
 import hetgym
@@ -223,13 +222,12 @@ def taillard(budgets: tuple[float, ...]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("what", choices=("doppler", "giph", "taillard"))
     parser.add_argument("--data", type=Path, help="folder of DOPPLER's graphs, or exported file of giph")
     parser.add_argument("--seeds", type=int, default=5, help="of the searches of doppler")
     parser.add_argument("--instances", type=int, default=60, help="of giph without a file")
     parser.add_argument("--budgets", type=lambda text: tuple(map(float, text.split(","))), default=BUDGETS)
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     search.perf_counter = time.process_time  # type: ignore[attr-defined]
     if given.data is not None and not given.data.exists() or given.what == "doppler" and given.data is None:

@@ -9,16 +9,14 @@ process once more, with the cache that it left.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
-from _common import save, seconds, show
+from _common import command_line, save, seconds, show
 
 EPISODES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("HetSchedule-v0", {"mode": "place"}),
@@ -63,8 +61,7 @@ def play(episodes: list[tuple[str, dict[str, Any]]], cache: str) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--json", type=Path)
+    parser = command_line(__doc__)
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:

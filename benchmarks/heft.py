@@ -9,11 +9,9 @@ insertion scheduler is measured in the same run.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from typing import Any
 
-from _common import SIZES, median_seconds, random_problem, save, seconds, show
+from _common import SIZES, command_line, median_seconds, random_problem, save, seconds, show
 
 import hetgym
 from hetgym.planning.ranks import list_order, upward_rank
@@ -47,10 +45,9 @@ def measure(operators: int, devices: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of operators")
     parser.add_argument("--devices", type=int, default=8)
-    parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     rows = [measure(size, options.devices) for size in options.sizes]
     show(

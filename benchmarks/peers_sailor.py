@@ -18,7 +18,6 @@ planning are processor time, children included; what is compiled is compiled bef
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -31,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import save, show
+from _common import command_line, save, show
 from _sailor import GIB, MEMORY, cluster, layers, plan_of
 
 from hetgym.baselines.parallel import PLANNERS
@@ -296,7 +295,7 @@ CLUSTERS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--sailor", type=Path, required=True, help="checkout of Sailor's repository")
     parser.add_argument("--python", default=sys.executable, help="Python with its dependencies")
     parser.add_argument("--data", type=Path, help="by default the folder sailor in HETGYM_DATA")
@@ -305,7 +304,6 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[32, 80, 128], help="numbers of A100")
     parser.add_argument("--planners", nargs="+", default=[*OURS, *PEERS])
     parser.add_argument("--limit", type=float, default=900.0, help="most seconds of a planner")
-    parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     folder = options.data or Path(os.environ.get("HETGYM_DATA", "")) / "sailor"
     if not folder.is_dir() or not options.sailor.is_dir():

@@ -10,12 +10,11 @@ compares pipeline schedules of a balanced model by simulation.
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any
 
-from _common import save, seconds, show
+from _common import command_line, save, seconds, show
 
 from hetgym import HetgymError, pipeline
 from hetgym.baselines.pipeline import PARTITIONERS, pipedream
@@ -87,10 +86,9 @@ def as_published(row: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("data", type=Path, nargs="?", help="folder that holds the files")
     parser.add_argument("--skip", nargs="*", default=[], help="names to leave out")
-    parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     rows = [row for size in ((4, 8), (8, 16)) for row in schedules(*size)]
     show(

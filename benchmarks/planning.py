@@ -21,7 +21,6 @@ seconds of ``hetgym.plan`` gain. Everything runs on one thread.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import statistics
@@ -30,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import SIZES, median_seconds, random_problem, save, seconds, show
+from _common import SIZES, command_line, median_seconds, random_problem, save, seconds, show
 
 import hetgym
 from hetgym import Problem
@@ -323,7 +322,7 @@ def job_shop(jobs: list[list[tuple[int, float]]]) -> Problem:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("what", choices=CHOICES)
     parser.add_argument("--runtime", default="links")
     parser.add_argument("--scheduler", default="region-annealing", help="of search and blind; or place-v2-search")
@@ -331,7 +330,6 @@ def main() -> None:
     parser.add_argument("--trial", type=Path, help="file of its makespans")
     parser.add_argument("--data", type=Path, help="folder of DOPPLER's graphs, or of flexible job shops")
     parser.add_argument("--budgets", type=lambda text: tuple(map(float, text.split(","))), default=BUDGETS)
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     if given.what in ("doppler", "flexible") and given.data is None:
         parser.error(f"{given.what} needs --data")

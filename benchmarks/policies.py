@@ -12,15 +12,13 @@ the method's. Methods take turns on each problem, so that other load on the mach
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import ends, save, seconds, show
+from _common import command_line, ends, save, seconds, show
 
 import hetgym
 from hetgym import Problem
@@ -120,7 +118,7 @@ def interval(found: list[Any] | None) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--small", type=int, default=96, help="problems of 30-80 operators")
     parser.add_argument("--large", type=int, default=48, help="problems of 400 operators")
     parser.add_argument("--huge", type=int, default=4, help="problems of 2000 operators")
@@ -128,7 +126,6 @@ def main() -> None:
     parser.add_argument("--long", type=float, default=10.0, help="longest budget at 2000 operators [s]")
     parser.add_argument("--searches", type=int, default=3, help="how many searches at each budget")
     parser.add_argument("--seed", type=int, default=20_000, help="no training draws from it")
-    parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
     small = [RandomMix()(rng) for _ in range(options.small)]

@@ -11,7 +11,6 @@ with ranks whose mean transfer time includes, as in SAGA, the free transfer of a
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import save, seconds, show
+from _common import command_line, save, seconds, show
 
 import hetgym
 from hetgym import Problem
@@ -129,14 +128,13 @@ def compare(peer: Peer, number: int, problem: Problem, name: str, repeats: int) 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--peer-python", required=True, help="a Python that has anrg-saga installed")
     parser.add_argument("--sizes", type=int, nargs="+", default=(100, 300, 1_000), help="numbers of operators")
     parser.add_argument("--schedulers", nargs="+", default=list(PAIRS), choices=list(PAIRS))
     parser.add_argument("--devices", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit", type=float, default=60.0, help="skip what the peer would take longer for [s]")
-    parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     given = [related(size, options.devices, seed=size) for size in options.sizes]
     rows: list[dict[str, Any]] = []

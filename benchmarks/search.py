@@ -10,14 +10,12 @@ the harder peer. Times are medians over the problems, start included.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import save, seconds, show
+from _common import command_line, save, seconds, show
 
 from hetgym import Problem
 from hetgym.baselines import get
@@ -79,11 +77,10 @@ def measure(size: str, problems: list[Problem], which: int) -> list[dict[str, An
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--small", type=int, default=48, help="problems of 30-80 operators")
     parser.add_argument("--large", type=int, default=12, help="problems of 400 operators")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
     small = [RandomMix()(rng) for _ in range(options.small)]

@@ -12,13 +12,11 @@ in the same run.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import SIZES, median_seconds, random_problem, save, seconds, show
+from _common import SIZES, command_line, median_seconds, random_problem, save, seconds, show
 
 import hetgym
 from hetgym import Problem
@@ -102,11 +100,10 @@ def _row(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of operators")
     parser.add_argument("--devices", type=int, default=4)
     parser.add_argument("--runtimes", nargs="+", default=list(PRESETS), choices=list(PRESETS))
-    parser.add_argument("--json", type=Path, help="file for the numbers")
     options = parser.parse_args()
     rows = [row for size in options.sizes for row in measure(size, options.devices, options.runtimes)]
     show(

@@ -14,19 +14,21 @@ import pytest
 from hetgym.agents.recipe import load_recipe
 from hetgym.workloads import load_suite
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+ROOT = Path(__file__).parents[1]
+BENCHMARKS, STUDIES = ROOT / "benchmarks", ROOT / "studies"
 
 
 def study(name: str, folder: Path) -> tuple[list[dict[str, Any]], str]:
     """Rows and Markdown of a quick run."""
     numbers, page = folder / "numbers.json", folder / "tables.md"
-    command = [sys.executable, f"{name}.py", "--quick", "--json", str(numbers), "--markdown", str(page)]
-    subprocess.run(command, cwd=BENCHMARKS, check=True, capture_output=True, timeout=300)
+    command = [sys.executable, f"{name}/{name}_study.py", "--quick", "--json", str(numbers), "--markdown", str(page)]
+    subprocess.run(command, cwd=STUDIES, check=True, capture_output=True, timeout=300)
     return json.loads(numbers.read_text())["rows"], page.read_text()
 
 
+@pytest.mark.slow
 def test_cpu_gpu_study(tmp_path: Path) -> None:
-    rows, page = study("cpu_gpu_study", tmp_path)
+    rows, page = study("cpu_gpu", tmp_path)
     assert [(row["network"], row["batch"]) for row in rows] == [
         (network, batch) for network in ("inception x3", "inception x6", "lstm") for batch in (1, 4)
     ]
@@ -37,8 +39,9 @@ def test_cpu_gpu_study(tmp_path: Path) -> None:
     assert "| inception x3 | CPGC over one device | 23.1 / 18.8 |" in page.splitlines()
 
 
+@pytest.mark.slow
 def test_rnn_study(tmp_path: Path) -> None:
-    rows, page = study("rnn_study", tmp_path)
+    rows, page = study("rnn", tmp_path)
     assert [(row["r"], row["tasks"]) for row in rows] == [(r, n) for r in (2, 10) for n in (1, 2, 4, 8)]
     for row in rows:
         assert row["limit"] == pytest.approx(row["law"], rel=0.1)
@@ -119,21 +122,22 @@ def test_suites_of_the_studies() -> None:
         assert 1 < problem.cost[0, 0] / problem.cost[0, 1] < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
-        "agents_streaming.py --episodes 1 --jobs 2 --gaps 0.6",
-        "policies.py --small 1 --large 0 --huge 0 --networks 0 --searches 1",
-        "proposals.py lists --small 1 --large 0",
-        "proposals.py time --small 1 --large 0 --budgets 0.005 --only place-v2",
-        "proposals.py tries --small 1 --large 0 --budgets 2 --only random",
-        "splits.py headroom --count 1",
+        "studies/agents/agents_streaming.py --episodes 1 --jobs 2 --gaps 0.6",
+        "benchmarks/policies.py --small 1 --large 0 --huge 0 --networks 0 --searches 1",
+        "studies/learning/proposals.py lists --small 1 --large 0",
+        "studies/learning/proposals.py time --small 1 --large 0 --budgets 0.005 --only place-v2",
+        "studies/learning/proposals.py tries --small 1 --large 0 --budgets 2 --only random",
+        "studies/learning/splits.py headroom --count 1",
     ],
 )
 def test_comparisons_of_policies_take_a_single_problem(command: str, tmp_path: Path) -> None:
     numbers, (script, *arguments) = tmp_path / "numbers.json", command.split()
     whole = [sys.executable, script, *arguments, "--json", str(numbers)]
-    found = subprocess.run(whole, cwd=BENCHMARKS, capture_output=True, text=True, timeout=300)
+    found = subprocess.run(whole, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert found.returncode == 0, found.stderr
 
     def refuse(text: str) -> None:
@@ -143,7 +147,7 @@ def test_comparisons_of_policies_take_a_single_problem(command: str, tmp_path: P
 
 
 def test_recipes_of_trials() -> None:
-    policy, linear = load_recipe("place-v2"), load_recipe(BENCHMARKS / "recipes" / "one-unit.yaml")
+    policy, linear = load_recipe("place-v2"), load_recipe(STUDIES / "learning" / "one-unit.yaml")
     same = {"description": policy.description, "steps": policy.steps, "network": policy.network}
     assert replace(linear, **same) == policy and linear.network.hidden == 1
-    assert load_recipe(BENCHMARKS / "recipes" / "framework-large.yaml").network.hidden == 40
+    assert load_recipe(STUDIES / "learning" / "framework-large.yaml").network.hidden == 40

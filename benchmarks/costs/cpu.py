@@ -12,8 +12,8 @@ Protocols:
 
 from __future__ import annotations
 
-import argparse
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,9 @@ import numpy as np
 from hetgym.costs.fitting import Score, fit, predict_rows, priced
 from hetgym.costs.scoring import Scores
 from hetgym.measurements import Dataset
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _common import command_line  # noqa: E402
 
 MODELS = (
     "alexnet",
@@ -52,11 +55,10 @@ def leave_one_out(table, device, kind: str) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--dataset", default="xeon-core")
     parser.add_argument("--models", default="roofline,polynomial,wave,neural,boosted,gaussian,blend")
     parser.add_argument("--leave-one-out", action="store_true")
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     dataset = Dataset.load(options.dataset)
     table, device = dataset.table.timed(), dataset.device

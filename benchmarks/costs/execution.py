@@ -16,7 +16,6 @@ with a thread on each core at full instruction set, which is the alternative to 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable
 from operator import itemgetter
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _common import seconds, show
+from _common import command_line, seconds, show
 
 from hetgym import load_graph, load_platform
 from hetgym.cli.validate import learned_costs
@@ -124,14 +123,13 @@ def draw(found: dict[str, Any], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--devices", default="cpu0:full,cpu1:avx2")
     parser.add_argument("--platform", help="whose devices' fitted models price the operators, for the second row")
     parser.add_argument("--placements", type=int, default=17)
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--limit", type=float, default=Settings.limit)
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
     settings = Settings(parse_devices(options.devices), options.placements, options.rounds, limit=options.limit)

@@ -19,7 +19,6 @@ for pairs of models of one device:
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable
@@ -30,7 +29,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _common import save, show
+from _common import command_line, save, show
 
 from hetgym import load_platform
 from hetgym.costs import AutoCosts, CostModel, Roofline, artefact, load_costs
@@ -334,10 +333,9 @@ def study(name: str, model: CostModel, device: Device, count: int) -> dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--models", nargs="*", default=[""], help="part of the names; all by default")
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     args = parser.parse_args()
     known = devices()

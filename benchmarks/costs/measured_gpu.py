@@ -15,7 +15,6 @@ it, operator by operator.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections import defaultdict
@@ -26,7 +25,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _common import show
+from _common import command_line, show
 
 from hetgym.costs import AutoCosts
 from hetgym.costs.fitting import Score
@@ -72,7 +71,7 @@ SHORTEST = 1e-7
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, json=False)
     parser.add_argument("--table", default="h200")
     parser.add_argument("--costs", default="", help="model of the operators; by default the board's")
     parser.add_argument("--half-costs", default="", help="model of 16-bit operators; none; by default the board's")

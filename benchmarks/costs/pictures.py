@@ -5,7 +5,7 @@ python benchmarks/costs/pictures.py [--dataset xeon-core] [--model blend] [--out
 
 from __future__ import annotations
 
-import argparse
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -18,9 +18,12 @@ import numpy as np
 from hetgym.costs.scoring import Scores
 from hetgym.measurements import Dataset
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _common import command_line  # noqa: E402
+
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, json=False)
     parser.add_argument("--dataset", default="xeon-core")
     parser.add_argument("--model", default="blend")
     parser.add_argument("--out", type=Path, default=Path("docs/images/costs-cpu.png"))

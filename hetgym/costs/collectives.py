@@ -139,7 +139,7 @@ CURVES: Curves = {
     },
 }  # fmt: skip
 """log(seconds / (latency + transfer)): *ring* is an all-reduce, *half* an all-gather or a reduce-scatter, *switch* an
-all-reduce in the node's switches, *custom* that of vLLM. Printed by ``benchmarks/costs/nccl.py fit``."""
+all-reduce in the node's switches, *custom* that of vLLM. Printed by ``scripts/fit/nccl.py fit``."""
 
 
 def collective_seconds(

@@ -102,7 +102,7 @@ def test_bad_input_is_refused():
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    path, old = Path(__file__).parents[2] / "benchmarks" / "costs" / "nccl.py", list(sys.path)
+    path, old = Path(__file__).parents[2] / "scripts" / "fit" / "nccl.py", list(sys.path)
     spec = importlib.util.spec_from_file_location("benchmark_costs_nccl", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

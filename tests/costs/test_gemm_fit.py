@@ -15,7 +15,7 @@ import pytest
 from hetgym.costs.gpu.gemm import GEMM_FEATURES, GemmCosts, GemmGpu
 from hetgym.errors import ArtefactError
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "costs" / "gemm.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "fit" / "gemm.py"
 GPU = GemmGpu(peak_flops=1e14, memory_bandwidth=1e12, processors=100, cache_bytes=4e7)
 
 

@@ -20,7 +20,7 @@ from hetgym.costs.gpu.eager import EagerGpuCosts
 from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "costs" / "neusight.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "fit" / "neusight.py"
 COLUMNS = {
     "linear": ("B", "M", "N", "K"),
     "bmm": ("B", "M", "N", "K"),
@@ -194,7 +194,7 @@ def test_the_shipped_artefact_prices_every_gpu_of_the_script(script):
     assert all(0.1 < value < 1 for value in share.values())
 
 
-@pytest.mark.skipif("HETGYM_DATA" not in os.environ, reason="needs NeuSight's data; see benchmarks/costs/neusight.py")
+@pytest.mark.skipif("HETGYM_DATA" not in os.environ, reason="needs NeuSight's data; see scripts/fit/neusight.py")
 def test_published_scores_hold(script):
     """The shipped artefact is fitted to these runs; docs/costs-gpu.md has the figures of boards that were held out."""
     folder = Path(os.environ["HETGYM_DATA"]) / "neusight"

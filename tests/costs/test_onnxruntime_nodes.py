@@ -13,7 +13,7 @@ import pytest
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "costs" / "onnxruntime_nodes.py"
+SCRIPT = Path(__file__).parents[2] / "studies" / "onnxruntime_nodes" / "onnxruntime_nodes.py"
 
 
 @pytest.fixture(scope="module")

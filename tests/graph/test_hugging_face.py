@@ -21,7 +21,7 @@ transformers = pytest.importorskip("transformers")
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of transformers and its configurations
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "language_models.py"
+SCRIPT = Path(__file__).parents[2] / "studies" / "language_models" / "language_models.py"
 SMALL = {"layers": 2, "hidden": 64, "heads": 8, "intermediate": 96, "vocabulary": 100}
 CASES: dict[str, dict[str, Any]] = {
     "llama": {"family": "llama", "kv_heads": 2, **SMALL},

@@ -1,0 +1,287 @@
+"""Agents without parameters and the shipped policy in HetSchedule-v0's dispatch mode, compared with online heuristics.
+
+    python studies/agents/agents_dispatch.py --json agents-dispatch.json
+
+Run times vary by 20 %, and one device slows down during the run. Opponents are the online heuristics of
+hetgym.baselines, which decide in the same runs as the agents: ready operators, in the order of the heuristic's
+priority, are put where they finish first by the simulator's own estimate. That estimate includes links and queues, so
+it makes no difference which of DONF's communication models is used. Figures are ratios of makespans to those of the
+reference (highest upward rank first): mean, its standard error, worst, and share of runs that are slower.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hetgym
+from hetgym import Problem
+from hetgym.agents import Policy
+from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
+from hetgym.planning import lower_bound
+from hetgym.planning.degrees import nested_out_degree, two_level_out_degree, weighted_out_degree
+from hetgym.planning.ranks import optimistic_cost, upward_rank
+from hetgym.sim import Loss, SlowDown, online
+from hetgym.sim.online import Situation
+from hetgym.sim.run import online_setting
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from _agents import linear, play, summary, uniform  # noqa: E402
+from _common import command_line, save, seconds, show  # noqa: E402
+
+Decide = Callable[[Situation], tuple[int, int] | None]
+
+ZOO = ("inception_v1", "squeezenet", "nasnet", "shufflenet", "bert_base", "lstm")
+PLATFORMS = ("cpu-2gpu-nvlink", "cpu-gpu-npu", "8gpu-node")
+
+RULES: dict[str, dict[str, float]] = {
+    "finish": {"finish": 1.0, "is_wait": 10.0},
+    "bound": {"bound": 1.0, "is_wait": 10.0},
+    "completion": {"completion": 1.0},
+    "completion, no wait": {"completion": 1.0, "is_wait": 10.0},
+    "completion + 0.3 flow": {"completion": 1.0, "flow": 0.3},
+}
+
+
+def listed(priority: Callable[[Problem], Any], bonus: Callable[[Problem], Any] | None = None) -> Any:
+    """The ready operator of highest priority, on the device with the least finish plus bonus."""
+
+    def make(problem: Problem) -> Decide:
+        rank, position = np.asarray(priority(problem)), problem.arrays.position
+        extra = np.zeros(problem.cost.shape) if bonus is None else bonus(problem)
+
+        def decide(now: Situation) -> tuple[int, int]:
+            operator = int(now.ready[np.lexsort((position[now.ready], -rank[now.ready]))[0]])
+            return operator, int(np.argmin(now.estimate(operator).finish + extra[operator]))
+
+        return decide
+
+    return make
+
+
+def first_fit(score: Callable[[Problem, Situation, int], Any]) -> Any:
+    """The first ready operator in topological order, on the device of least score."""
+
+    def make(problem: Problem) -> Decide:
+        def decide(now: Situation) -> tuple[int, int]:
+            operator = int(now.ready[0])
+            able = np.isfinite(problem.cost[operator]) & now.alive
+            return operator, int(np.argmin(np.where(able, score(problem, now, operator), np.inf)))
+
+        return decide
+
+    return make
+
+
+def queue(key: Callable[[Problem], Any] | None) -> Any:
+    """FCFS (without a key) or SJF: only idle devices get operators."""
+
+    def make(problem: Problem) -> Decide:
+        since: dict[int, float] = {}
+        rank = None if key is None else key(problem)
+
+        def decide(now: Situation) -> tuple[int, int] | None:
+            for operator in now.ready.tolist():
+                since.setdefault(operator, now.now)
+            idle = (now.queued + now.running) == 0
+            for operator in sorted(now.ready.tolist(), key=lambda i: since[i] if rank is None else rank[i]):
+                finish = np.where(idle, now.estimate(operator).finish, np.inf)
+                if np.isfinite(finish).any():
+                    return operator, int(np.argmin(finish))
+            return None
+
+        return decide
+
+    return make
+
+
+def batch_mode(pick: Callable[[Any], int]) -> Any:
+    """Min-min and similar heuristics: a rule picks one of all ready operators, each on its best device."""
+
+    def make(_: Problem) -> Decide:
+        def decide(now: Situation) -> tuple[int, int]:
+            finish = np.stack([now.estimate(int(i)).finish for i in now.ready])
+            at = pick(np.sort(finish, axis=1))
+            return int(now.ready[at]), int(np.argmin(finish[at]))
+
+        return decide
+
+    return make
+
+
+def _sufferage(finish: Any) -> int:
+    return int(np.argmax(np.where(np.isfinite(finish[:, 1]), finish[:, 1] - finish[:, 0], np.inf)))
+
+
+OPPONENTS: dict[str, Any] = {
+    "mct": listed(lambda p: -p.arrays.position),
+    "met": first_fit(lambda p, now, i: p.cost[i] * now.slowdown),
+    "olb": first_fit(lambda p, now, i: now.queued + now.running),
+    "fcfs": queue(None),
+    "sjf": queue(lambda p: p.mean_cost),
+    "donf": listed(weighted_out_degree),
+    "donf2": listed(lambda p: two_level_out_degree(p, 0.5)),
+    "adon": listed(lambda p: nested_out_degree(p, 0.5)),
+    "heft": listed(upward_rank),
+    "peft": listed(lambda p: optimistic_cost(p).mean(axis=1), optimistic_cost),
+    "heft + oct": listed(upward_rank, optimistic_cost),
+    "min-min": batch_mode(lambda f: int(np.argmin(f[:, 0]))),
+    "max-min": batch_mode(lambda f: int(np.argmax(f[:, 0]))),
+    "sufferage": batch_mode(_sufferage),
+}
+
+
+def opponents(env: HetScheduleEnv) -> dict[str, float]:
+    """Opponent -> its makespan over that of the reference, under the conditions of the environment's episode."""
+    lanes: Any = env.lanes
+    drawn, problem, reference = lanes.drawn(0), lanes.problem(0), lanes.instance(0).reference
+    changes = changes_of_episode(env)
+    return {
+        name: online(problem, make(problem), drawn.runtime, drawn.release, changes).makespan / reference
+        for name, make in OPPONENTS.items()
+    }
+
+
+def changes_of_episode(env: HetScheduleEnv) -> list[SlowDown | Loss]:
+    """The slow-downs and losses of the environment's episode."""
+    lanes: Any = env.lanes
+    drawn = lanes.drawn(0)
+    return [
+        SlowDown(int(d), float(at), float(factor)) if np.isfinite(factor) else Loss(int(d), float(at))
+        for d, factor, at in zip(drawn.devices, drawn.factors, drawn.moments, strict=True)
+    ]
+
+
+def clairvoyant(env: HetScheduleEnv) -> dict[str, float]:
+    """What runs without surprises could reach at best, over the reference; both know the noise, and nothing slows down.
+
+    Returns:
+        A proven lower bound on the makespan of every run of the episode, and two plans of place-v2: with inputs that
+        leave as soon as they exist, as in plans, and with inputs that are requested when all of them exist, as in runs.
+    """
+    lanes: Any = env.lanes
+    drawn, problem, reference = lanes.drawn(0), lanes.problem(0), lanes.instance(0).reference
+    factor = online_setting(problem, drawn.runtime).factor
+    known = problem.replace(cost=problem.cost * factor[:, None])
+    calm = replace(drawn.runtime, noise=0.0)
+    asked = replace(calm, transfers="aggregated")
+    planner = hetgym.agents.load("place-v2")
+    return {
+        "proven bound, noise known": lower_bound(known, runtime=calm) / reference,
+        "place-v2, noise known": planner.plan(known, runtime=calm).makespan / reference,
+        "place-v2, noise known, inputs requested": planner.plan(known, runtime=asked).makespan / reference,
+    }
+
+
+def paired(values: Sequence[Sequence[float]], base: Sequence[Sequence[float]]) -> tuple[float, list[float]]:
+    """Ratio of two means of paired figures, and its 95 % bootstrap interval over the episodes.
+
+    Args:
+        values: figures of one or several sets of episodes, each of which counts alike.
+        base: the figures to compare with.
+    """
+    rng, above, below = np.random.default_rng(0), np.zeros(2000), np.zeros(2000)
+    for one, other in zip(values, base, strict=True):
+        draws = rng.integers(len(one), size=(2000, len(one)))
+        above += np.array(one)[draws].mean(axis=1)
+        below += np.array(other)[draws].mean(axis=1)
+    means = [sum(float(np.mean(one)) for one in several) for several in (values, base)]
+    return means[0] / means[1], np.percentile(above / below, [2.5, 97.5]).tolist()
+
+
+def together(sets: Sequence[dict[str, list[float]]], first: str) -> list[dict[str, Any]]:
+    """Rows of all sets of episodes, each of which counts alike."""
+    rows = []
+    for name in set.intersection(*(set(ratios) for ratios in sets)):
+        parts = [summary(ratios[name]) for ratios in sets]
+        whole = {key: float(np.mean([part[key] for part in parts])) for key in ("mean", "lost")}
+        whole["error"] = float(np.sqrt(sum(part["error"] ** 2 for part in parts))) / len(parts)
+        row = {"problems": "all sets", "what": name, "decision": 0.0, "worst": max(part["worst"] for part in parts)}
+        ratio, interval = paired([ratios[name] for ratios in sets], [ratios[first] for ratios in sets])
+        rows.append({**row, **whole, "paired": ratio, "interval": interval})
+    return sorted(rows, key=lambda row: row["mean"])
+
+
+def main() -> None:
+    parser = command_line(__doc__)
+    parser.add_argument("--episodes", type=int, default=150, help="of random problems, for each runtime; or 0")
+    parser.add_argument("--zoo", type=int, default=3, help="of each network on each platform")
+    parser.add_argument("--platforms", nargs="+", default=PLATFORMS, help="of the networks")
+    parser.add_argument("--noise", type=float, default=0.2)
+    parser.add_argument("--slow-downs", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first episode")
+    parser.add_argument("--policies", nargs="+", default=["dispatch-v1", "dispatch-v2"], help="names or paths")
+    parser.add_argument("--bounds", action="store_true", help="add a lower bound and plans that know the noise")
+    parser.add_argument("--policies-only", action="store_true", help="leave out the agents without parameters")
+    options = parser.parse_args()
+    conditions: dict[str, Any] = {
+        "mode": "dispatch",
+        "observation": "candidates",
+        "noise": options.noise,
+        "slow_downs": options.slow_downs,
+    }
+    sets: list[tuple[str, dict[str, Any], int]] = [
+        (f"random, {runtime}", {"runtime": runtime}, options.episodes)
+        for runtime in (("classic", "links") if options.episodes else ())
+    ]
+    sets += [
+        (f"zoo, {platform}", {"graph": list(ZOO), "platform": platform, "runtime": "links"}, options.zoo * len(ZOO))
+        for platform in (options.platforms if options.zoo else ())
+    ]
+    rows, found = [], []
+    for title, arguments, episodes in sets:
+        env = HetScheduleEnv(**conditions, **arguments)
+        seeds = range(options.first, options.first + episodes)
+        ratios: dict[str, list[float]] = {}
+        for seed in seeds:
+            env.reset(seed=seed)
+            for name, ratio in opponents(env).items():
+                ratios.setdefault(name, []).append(ratio)
+            for name, ratio in (clairvoyant(env) if options.bounds else {}).items():
+                ratios.setdefault(name, []).append(ratio)
+        spent = dict.fromkeys(ratios, 0.0)
+        agents: dict[str, Any] = {}
+        if not options.policies_only:
+            agents = {"uniform": uniform()} | {n: linear(DISPATCH_CANDIDATE_FEATURES, **w) for n, w in RULES.items()}
+        agents |= {name: hetgym.agents.load(name) for name in options.policies}
+        for name, agent in agents.items():
+            tries = agent.arguments.get("tries", 0) if isinstance(agent, Policy) else 0
+            env = HetScheduleEnv(**conditions, **arguments, tries=tries)
+            begin, decisions = time.thread_time(), 0
+            for seed in seeds:
+                info = play(env, agent, seed)
+                ratios.setdefault(f"agent: {name}", []).append(info["makespan"] / info["reference"])
+                decisions += len(info["replay"].actions)
+            spent[f"agent: {name}"] = (time.thread_time() - begin) / decisions
+        found.append(ratios)
+        base = ratios[f"agent: {options.policies[0]}"]
+        for name, values in sorted(ratios.items(), key=lambda item: float(np.mean(item[1]))):
+            rows.append({"problems": title, "what": name, "decision": spent[name], **summary(values)})
+            rows[-1]["paired"], rows[-1]["interval"] = paired([values], [base])
+    if len(found) > 1:
+        rows += together(found, f"agent: {options.policies[0]}")
+    show(
+        "Makespan over the reference",
+        rows,
+        {
+            "problems": lambda row: row["problems"],
+            "what": lambda row: row["what"],
+            "mean": lambda row: f"{row['mean']:.3f}",
+            "+-": lambda row: f"{row['error']:.3f}",
+            "worst": lambda row: f"{row['worst']:.2f}",
+            "slower": lambda row: f"{row['lost']:.0%}",
+            "over the first policy": lambda row: "{:.3f} ({:.3f} to {:.3f})".format(row["paired"], *row["interval"]),
+            "decision": lambda row: seconds(row["decision"] or None),
+        },
+    )
+    save(options.json, "agents-dispatch", rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The effects of the parts of DONF: ratios of makespans to HEFT's, by size, communication and runtime.
+
+    python studies/donf/donf_study.py --json donf-study.json
+
+``loop`` is the makespan that DONF's own event loop plans, against HEFT inside the same loop. The other
+runtimes simulate the orders that each scheduler decides, against HEFT with insertion.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from hetgym import simulate
+from hetgym.baselines import get
+from hetgym.metrics import geometric_mean
+from hetgym.workloads import load_suite
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from _common import command_line  # noqa: E402
+
+LOOP = {
+    "PEFT in the loop": get("heft-donf", communication="per-edge", rank="optimistic"),
+    **{name: get(name) for name in ("donf", "donf-w", "donf-l", "donf2", "adon", "fifo-donf", "heft-donf")},
+}
+INSIDE = get("heft-donf", communication="per-edge")
+SIMULATED = {
+    name: get(name)
+    for name in (
+        "peft",
+        "donf-classic",
+        "donf",
+        "donf-w",
+        "donf-l",
+        "donf2",
+        "adon",
+        "fifo-donf",
+        "heft-donf",
+        "single-device",
+    )
+}
+RUNTIMES = ("classic", "links", "donf")
+
+
+def main() -> None:
+    parser = command_line(__doc__)
+    parser.add_argument("--suite", default="donf-study")
+    options = parser.parse_args()
+    ratios: dict[tuple[str, str, int, str], list[float]] = defaultdict(list)
+    for spec in load_suite(options.suite).specs:
+        problem = spec.build()
+        n, ccr = problem.num_operators, spec.platform.rpartition("=")[2]
+        base = INSIDE(problem).makespan
+        single = simulate(problem, get("single-device")(problem)).makespan  # nothing to pull: the same in the loop
+        for name, value in {**{k: s(problem).makespan for k, s in LOOP.items()}, "single-device": single}.items():
+            ratios["loop", name, n, ccr].append(value / base)
+        heft = get("heft")(problem)
+        references = {runtime: simulate(problem, heft, runtime).makespan for runtime in RUNTIMES}
+        schedules = {name: scheduler(problem) for name, scheduler in SIMULATED.items()}
+        for runtime, reference in references.items():
+            for name, schedule in schedules.items():
+                ratios[runtime, name, n, ccr].append(simulate(problem, schedule, runtime).makespan / reference)
+    columns = sorted({(n, ccr) for _, _, n, ccr in ratios})
+    for runtime in ("loop", *RUNTIMES):
+        print(f"\n| {runtime} | " + " | ".join(f"n={n}, CCR {ccr}" for n, ccr in columns) + " |")
+        print("|---" * (len(columns) + 1) + "|")
+        for name in dict.fromkeys(name for r, name, _, _ in ratios if r == runtime):
+            cells = [f"{geometric_mean(ratios[runtime, name, n, ccr]):.3f}" for n, ccr in columns]
+            print(f"| {name} | " + " | ".join(cells) + " |")
+    if options.json is not None:
+        rows = [
+            {
+                "runtime": r,
+                "scheduler": s,
+                "operators": n,
+                "ccr": float(c),
+                "ratio": geometric_mean(v),
+                "graphs": len(v),
+            }
+            for (r, s, n, c), v in ratios.items()
+        ]
+        options.json.write_text(json.dumps({"benchmark": "donf_study", "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,480 @@
+"""What learning adds to region annealing: proposals of a trained network against others.
+
+    python studies/learning/proposals.py time --runtime links  # at equal time
+    python studies/learning/proposals.py time --peer old/bin/python  # and beside an earlier hetgym
+    python studies/learning/proposals.py tries --runtime links  # tries and time that others need for the same plan
+    python studies/learning/proposals.py lists --runtime links  # place-v2 without a budget over all lists
+    python studies/learning/proposals.py networks --runtime links  # networks of hetbench-v2: gap to the best known
+    python studies/learning/proposals.py classic  # place-v2 over place-v1 under the classic model
+    python studies/learning/proposals.py splices --runtime links  # place-v2 over itself without splices
+    python studies/learning/proposals.py headroom --runtime links --linear one-unit.safetensors  # for any policy
+
+The policies' training never saw the seeds of these random problems. *one way* is region annealing without exchanges of
+regions, *gain* with them; both begin half of their regions where these would save most. *old* is region annealing as it
+was before policies: one way, and as hot with many operators as with few. *earlier* is that of an earlier hetgym, which
+has the ``--peer`` Python; its plans are simulated by this one. *random* takes all regions as likely. *one
+unit* is a network of one hidden unit, a linear rule of the same inputs, from ``--linear``; *trained* has place-v2's
+network, and *place-v2* is its whole search, with splices where it is long. *random* and *untrained* get the same share
+of regions, 0.3 turns among the tries, as the trained network. Times are processor times of one thread. Ratios are over
+``peft-again`` of the runtime, with paired bootstrap intervals.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hetgym
+from hetgym import Problem
+from hetgym.agents.regions.planner import FILES
+from hetgym.baselines import get
+from hetgym.baselines.region_annealing import HEAT, RegionAnnealing
+from hetgym.baselines.spliced_annealing import SplicedAnnealing
+from hetgym.bench.significance import mean_intervals
+from hetgym.schedule import Schedule
+from hetgym.search import course, search
+from hetgym.search.proposals import FEATURES, Network, new_proposals
+from hetgym.workloads import RandomMix, load_suite
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from _common import command_line, ends, save, show  # noqa: E402
+
+SEEDS = {"small": 930_000, "large": 940_000}
+SPLICED_PROBLEMS, SPLICED_SEARCHES = 990_000, (10, 11)
+"""Seeds of the random problems, and of the searches on networks, for *splices*."""
+
+LONG = 5
+"""Launches of a long search over those without a budget, for *headroom*."""
+
+BASES = ("gain", "one way", "old")
+"""What the others are compared with: searches without a network."""
+
+EARLIER = "earlier"
+"""Region annealing of an earlier hetgym, one more of these with ``--peer``."""
+
+SHARES = (0.5, 0.7, 0.85, 0.95)
+"""Shares of the time that place-v1 has before place-v2, for *classic*."""
+
+KINDS = ("trivial", "online", "list", "memory", "partition")
+NETWORKS = ("alexnet", "bert", "inception", "lstm", "nasnet", "squeezenet", "transformer", "vgg", "vit")
+BUDGETS = (0.005, 0.05, 0.5, 5.0)
+EFFORTS = (2, 4, 8, 16, 32, 64, 128, 256)
+"""Launches over the square of the number of operators, for *tries*."""
+
+UNITS = ("tries", "s")
+"""What *tries* counts: priced changes, and processor time."""
+
+
+def problems(small: int, large: int, first: int | None = None) -> dict[str, list[Problem]]:
+    """Random problems of 30 to 80 and of 400 operators; seeds count from ``first`` and 10 000 on."""
+    seeds = SEEDS if first is None else {"small": first, "large": first + 10_000}
+    return {
+        "small": [RandomMix()(np.random.default_rng(seeds["small"] + k)) for k in range(small)],
+        "large": [RandomMix(operators=(400, 400))(np.random.default_rng(seeds["large"] + k)) for k in range(large)],
+    }
+
+
+def methods(linear: Path | None) -> dict[str, dict[str, Any]]:
+    """Name of a way of proposing regions -> arguments of the search."""
+    f, rng = len(FEATURES), np.random.default_rng(0)
+    zero = Network(np.zeros((f, 1)), np.zeros(1), np.zeros(1))
+    untrained = Network(rng.normal(0, f**-0.5, (f, 16)), np.zeros(16), rng.normal(0, 0.25, 16))
+    found: dict[str, dict[str, Any]] = {
+        "old": {"exchanged": 0.0, "heat": HEAT[0]},
+        "one way": {"exchanged": 0.0},
+        "gain": {},
+        "random": {"network": zero, "trust": 1.0},
+        "untrained": {"network": untrained},
+    }
+    if linear is not None:
+        found["one unit"] = {"network": FILES.load(linear.with_suffix("")).network}
+    network = hetgym.agents.load("place-v2").network
+    return found | {"trained": {"network": network}, "place-v2": {"network": network, "spliced": True}}
+
+
+def searched(
+    problem: Problem, start: Schedule, runtime: str, options: dict[str, Any], budget: int, seconds: float | None
+) -> tuple[float, int, float]:
+    """Makespan over that of the start, number of tries, and processor time [s]."""
+    began, options = search.clock(), dict(options)
+    network = options.pop("network", None)
+    if options.pop("spliced", False):
+        spliced = SplicedAnnealing(problem, start, runtime=runtime, guide=lambda: new_proposals(problem, network))
+        search.run(spliced, budget, seconds, began=began)
+        return spliced.schedule().makespan / start.makespan, 0, search.clock() - began
+    if isinstance(peer := options.pop("peer", None), Peer):
+        assert seconds is not None
+        return peer.searched(problem, start, runtime, seconds)
+    guide = None if network is None else new_proposals(problem, network)
+    found = RegionAnnealing(problem, start, runtime=runtime, guide=guide, **options)
+    search.run(found, budget, seconds, began=began)
+    ratio, tries = found.schedule().makespan / start.makespan, int(found.course.counts[course.TRIED])
+    return ratio, tries, search.clock() - began
+
+
+def compare(
+    runtime: str,
+    sets: dict[str, list[Problem]],
+    ways: dict[str, dict[str, Any]],
+    budgets: tuple[float, ...],
+    timed: bool,
+) -> list[dict[str, Any]]:
+    """Each way at each budget: mean ratio, those to the bases with their intervals, and tries.
+
+    At equal time the means over all budgets follow, beside *best known*: the best plan of any way with any budget.
+    """
+    rows: list[dict[str, Any]] = []
+    for size, chosen in sets.items():
+        if not chosen:
+            continue
+        starts = [get("peft-again")(problem, runtime) for problem in chosen]
+        for options in ways.values():
+            searched(chosen[0], starts[0], runtime, options, 1_000, min(budgets) if timed else None)  # compiled
+        found: dict[float, Ratios] = {}
+        for budget in budgets:
+            ratios, tries, spent = ({name: [] for name in ways} for _ in range(3))
+            for problem, start in zip(chosen, starts, strict=True):
+                for name, options in ways.items():
+                    work = 2**62 if timed else int(budget * problem.num_operators**2)
+                    ratio, count, took = searched(problem, start, runtime, options, work, budget if timed else None)
+                    ratios[name].append(ratio)
+                    tries[name].append(count)
+                    spent[name].append(took)
+            found[budget] = ratios
+            for name, beside in compared([ratios]).items():
+                count, took = float(np.mean(tries[name])), float(np.mean(spent[name]))
+                rows.append({"what": name, "problems": size, "budget": budget, **beside, "tries": count, "s": took})
+        if timed:
+            best = np.min([list(ratios.values()) for ratios in found.values()], axis=(0, 1)).tolist()
+            for name, beside in compared([ratios | {"best known": best} for ratios in found.values()]).items():
+                rows.append({"what": name, "problems": size, "budget": "mean", **beside, "tries": 0.0})
+    return rows
+
+
+class Peer:
+    """An earlier hetgym, in a process of its own.
+
+    Args:
+        python: that has it.
+        folder: for files of problems.
+    """
+
+    def __init__(self, python: Path, folder: Path) -> None:
+        self._file = folder / "problem.npz"
+        command = [str(python), str(Path(__file__).with_name("proposals_peer.py"))]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def searched(self, problem: Problem, start: Schedule, runtime: str, seconds: float) -> tuple[float, int, float]:
+        """As the function of this name, of region annealing there."""
+        problem.save(self._file)
+        assert start.order is not None and self._process.stdin is not None and self._process.stdout is not None
+        order = [row.tolist() for row in start.order]
+        task = {"problem": str(self._file), "runtime": runtime, "order": order, "seconds": seconds}
+        print(json.dumps(task | {"assignment": start.assignment.tolist()}), file=self._process.stdin, flush=True)
+        answer = json.loads(self._process.stdout.readline())
+        plan = Schedule(np.array(answer["assignment"], np.int32), order=answer["order"])
+        return hetgym.simulate(problem, plan, runtime).makespan / start.makespan, 0, answer["s"]
+
+
+Ratios = dict[str, list[float]]
+"""Name of a way -> makespan over that of the start, for each problem."""
+
+
+def compared(found: list[Ratios]) -> dict[str, dict[str, Any]]:
+    """For each way its mean ratio, and the mean of its ratios to each base, with its interval, over some budgets."""
+    values = {name: np.array([ratios[name] for ratios in found]) for name in found[0]}
+    bases = [base for base in (*BASES, EARLIER) if base in values]
+    over = [(values[name] / values[base]).mean(0) for base in bases for name in values]
+    intervals = mean_intervals(over, np.random.default_rng(0))
+    return {
+        name: {"ratio": float(values[name].mean())}
+        | {f"over {base}": asdict(intervals[k + len(values) * m]) for m, base in enumerate(bases)}
+        for k, name in enumerate(values)
+    }
+
+
+def needed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Tries and time that the others need, over those of the trained network, for what it reaches with each budget."""
+    found = []
+    names = [name for name in dict.fromkeys(row["what"] for row in rows) if name != "trained"]
+    for size in sorted({row["problems"] for row in rows}):
+        curves = {
+            (name, unit): [(row[unit], row["ratio"]) for row in rows if row["what"] == name and row["problems"] == size]
+            for name in (*names, "trained")
+            for unit in UNITS
+        }
+        for at, (tries, ratio) in enumerate(curves["trained", "tries"]):
+            row: dict[str, Any] = {"what": size, "tries": tries, "ratio": ratio}
+            for name in names:
+                row[name] = {}
+                for unit in UNITS:
+                    reached = _reached(curves[name, unit], ratio)
+                    row[name][unit] = np.inf if reached is None else reached / curves["trained", unit][at][0]
+            found.append(row)
+    return found
+
+
+def times(row: dict[str, float]) -> str:
+    """How many times as many tries, and as much time; a dash where the largest budget did not suffice."""
+    return " / ".join(f"{row[unit]:.1f}" if row[unit] < np.inf else "-" for unit in UNITS)
+
+
+def _reached(points: list[tuple[float, float]], ratio: float) -> float | None:
+    """Tries or time at which a curve reaches a ratio, between its points in logarithms; None if it never does."""
+    for (few, above), (many, below) in zip(points, points[1:], strict=False):
+        if below <= ratio:
+            if above <= ratio:
+                return few
+            share = (above - ratio) / (above - below)
+            return float(np.exp((1 - share) * np.log(few) + share * np.log(many)))
+    return None
+
+
+def lists(runtime: str, sets: dict[str, list[Problem]], effort: int | None) -> list[dict[str, Any]]:
+    """place-v2 without a budget over the best of all list schedulers together, and its time.
+
+    With an effort, a number of launches over the square of the number of operators, place-v2 has that budget instead.
+    """
+    rows = []
+    chosen = [row for row in hetgym.planning.rows() if row.kind in KINDS and row.available]
+    for size, some in sets.items():
+        ratios, times = [], []
+        for problem in some:
+            plans = [scheduler(problem, runtime) for scheduler in chosen]
+            best = min(hetgym.simulate(problem, plan, runtime).makespan for plan in plans)
+            began = time.perf_counter()
+            work = None if effort is None else effort * problem.num_operators**2
+            plan = hetgym.agents.load("place-v2").plan(problem, runtime=runtime, operators=work)
+            times.append(time.perf_counter() - began)
+            ratios.append(plan.makespan / best)
+        if some:
+            (interval,) = mean_intervals([ratios], np.random.default_rng(0))
+            rows.append(
+                {"what": size, "ratio": interval.mean, "low": interval.low, "high": interval.high}
+                | {"schedulers": len(chosen), "s": float(np.median(times))}
+            )
+    return rows
+
+
+def networks(runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """Gap to the best known makespan on networks, of place-v2 without a budget and with some."""
+    specs = [spec for spec in load_suite("hetbench-v2").specs if spec.name.startswith(NETWORKS)]
+    rows = []
+    for budget in (None, *budgets):
+        gaps = []
+        for spec in specs:
+            problem = spec.build()
+            assert spec.known is not None
+            scheduler = get("place-v2") if budget is None else get("place-v2-search", seconds=budget, budget=2**62)
+            gaps.append(scheduler(problem, runtime).makespan / spec.known.best[runtime].makespan_s - 1.0)
+        (interval,) = mean_intervals([gaps], np.random.default_rng(0))
+        rows.append(
+            {"what": "no budget" if budget is None else f"{budget:g} s", "gap": interval.mean, "largest": max(gaps)}
+            | {"where": specs[int(np.argmax(gaps))].name}
+            | {"low": interval.low, "high": interval.high, "problems": len(gaps)}
+        )
+    return rows
+
+
+def splices(runtime: str, budget: float, small: int) -> list[dict[str, Any]]:
+    """The search with splices over the same without, on random problems and on the fused NASNets.
+
+    ``one`` and ``spliced`` are means over the best known makespan; on random problems, over that of one search.
+    """
+    network = hetgym.agents.load("place-v2").network
+
+    def ends(problem: Problem, seed: int) -> list[float]:
+        makespans = []
+        for spliced in (False, True):
+            began = search.clock()
+            found: search.Search
+            if spliced:
+                found = SplicedAnnealing(problem, "best", seed, runtime, lambda: new_proposals(problem, network))
+            else:
+                found = RegionAnnealing(problem, seed=seed, runtime=runtime, guide=new_proposals(problem, network))
+            search.run(found, 2**62, budget, began=began)
+            makespans.append(found.schedule().makespan)
+        return makespans
+
+    specs = [
+        spec for spec in load_suite("hetbench-v2").specs if spec.name.startswith("nasnet") and "-fused" in spec.name
+    ]
+    ends(specs[0].build(), 0)  # compiled
+    sets: dict[str, list[list[float]]] = {"30 to 80 operators": []}
+    for k in range(small):
+        problem = RandomMix()(np.random.default_rng(SPLICED_PROBLEMS + k))
+        one, spliced = ends(problem, 0)
+        sets["30 to 80 operators"].append([1.0, spliced / one])
+    for spec in specs:
+        assert spec.known is not None
+        problem, best = spec.build(), spec.known.best[runtime].makespan_s
+        sets[spec.name] = [[end / best for end in ends(problem, seed)] for seed in SPLICED_SEARCHES]
+    rows = []
+    for name, pairs in sets.items():
+        if pairs:
+            plain, better = np.array(pairs).T
+            (interval,) = mean_intervals([better / plain], np.random.default_rng(0))
+            row = {"what": name, "n": len(pairs), "ratio": interval.mean, "low": interval.low, "high": interval.high}
+            rows.append(row | {"one": float(plain.mean()), "spliced": float(better.mean())})
+    return rows
+
+
+def classic(sets: dict[str, list[Problem]], budgets: tuple[float, ...]) -> list[dict[str, Any]]:
+    """place-v2 over place-v1 under the classic model, without a budget and with some.
+
+    *alone* is the region policy's own search; the others begin with what place-v1 found in a share of the time.
+    ``place-v2-search`` leaves all of the time to place-v1.
+    """
+    old, new = hetgym.agents.load("place-v1"), hetgym.agents.load("place-v2")
+    rows = []
+    for size, chosen in sets.items():
+        for budget in (None, *budgets) if chosen else ():
+            ratios: dict[str, list[float]] = {}
+            for problem in chosen:
+                first = old.plan(problem, budget).makespan
+                ratios.setdefault("alone", []).append(new.plan(problem, budget).makespan / first)
+                for share in SHARES if budget is not None else ():
+                    assert budget is not None
+                    began = search.clock()
+                    start = old.plan(problem, share * budget)
+                    left = max(1e-9, budget - (search.clock() - began))
+                    ratio = new.plan(problem, left, start=start).makespan / first
+                    ratios.setdefault(f"behind {share:.0%}", []).append(ratio)
+            intervals = mean_intervals(list(ratios.values()), np.random.default_rng(0))
+            for name, interval in zip(ratios, intervals, strict=True):
+                row = {"what": name, "budget": "none" if budget is None else f"{budget:g} s", "problems": size}
+                rows.append(row | {"ratio": interval.mean, "low": interval.low, "high": interval.high})
+    return rows
+
+
+def headroom(
+    runtime: str, sets: dict[str, list[Problem]], linear: Path, times: int, others: list[Path]
+) -> list[dict[str, Any]]:
+    """Policies without a budget over the best plan of long searches: what is left for any other policy to gain.
+
+    The long searches are those of the linear rule and of place-v2 with so many times the launches and two seeds. ``over
+    linear`` is the ratio to the plans of the linear rule.
+    """
+    policies = {"one unit": FILES.load(linear.with_suffix("")), "place-v2": hetgym.agents.load("place-v2")}
+    searchers = list(policies.values())
+    policies |= {other.stem: FILES.load(other.with_suffix("")) for other in others}
+    rows = []
+    for size, chosen in sets.items():
+        excess: dict[str, list[float]] = {name: [] for name in policies}
+        for problem in chosen:
+            plans = {name: policy.plan(problem, runtime=runtime).makespan for name, policy in policies.items()}
+            launches = times * max(4_000_000, 40 * problem.num_operators**2)
+            longest = [
+                policy.plan(problem, runtime=runtime, operators=launches, seed=seed).makespan
+                for policy in searchers
+                for seed in (1, 2)
+            ]
+            best = min(*longest, *plans.values())
+            for name in policies:
+                excess[name].append(plans[name] / best)
+        if chosen:
+            over = np.array(list(excess.values()))
+            intervals = mean_intervals(np.concatenate([over, over / over[0]]), np.random.default_rng(0))
+            for k, name in enumerate(excess):
+                row = {"what": name, "problems": size, "n": len(chosen), **asdict(intervals[k])}
+                rows.append(row | {"over linear": asdict(intervals[len(excess) + k])})
+    return rows
+
+
+def between(interval: dict[str, float]) -> str:
+    """A mean with its interval."""
+    return f"{interval['mean']:.4f} ({ends(interval['low'], interval['high'])})"
+
+
+def main() -> None:
+    parser = command_line(__doc__)
+    parser.add_argument("what", choices=("time", "tries", "lists", "networks", "classic", "splices", "headroom"))
+    parser.add_argument("--runtime", default="links")
+    parser.add_argument("--small", type=int, default=64, help="problems of 30 to 80 operators")
+    parser.add_argument("--large", type=int, default=16, help="problems of 400 operators")
+    parser.add_argument("--budgets", default="", help="seconds, joined by commas")
+    parser.add_argument("--only", default="", help="ways beside gain, joined by commas; all by default")
+    parser.add_argument("--first", type=int, help="seed of the first small problem; the first large one is 10 000 on")
+    parser.add_argument("--effort", type=int, help="of place-v2 in *lists*, by default its own")
+    parser.add_argument("--linear", type=Path, help="policy of one hidden unit, trained alike")
+    parser.add_argument("--also", type=Path, nargs="*", default=[], help="further policies of *headroom*")
+    parser.add_argument("--long", type=int, default=LONG, help="times the launches of searches of *headroom*")
+    parser.add_argument("--peer", type=Path, help="Python of an earlier hetgym, for *time*")
+    options = parser.parse_args()
+    budgets = tuple(float(text) for text in options.budgets.split(",") if text)
+    sets = problems(options.small, options.large, options.first)
+    title, number = f"{options.what}, {options.runtime}", "{:.4f}".format
+    search.perf_counter = time.process_time  # type: ignore[attr-defined]
+    spread = {"95 %": lambda row: ends(row["low"], row["high"])}
+    if options.what in ("time", "tries"):
+        timed = options.what == "time"
+        budgets = budgets or (BUDGETS if timed else EFFORTS)
+        ways = methods(options.linear)
+        if options.only:
+            ways = {name: ways[name] for name in (*BASES, *options.only.split(","))}
+        bases = BASES
+        if options.peer is not None:
+            bases = (*BASES, EARLIER)
+            ways = {EARLIER: {"peer": Peer(options.peer, Path(tempfile.mkdtemp()))}} | ways
+        if not timed:
+            ways.pop("place-v2", None)
+        found = compare(options.runtime, sets, ways, budgets, timed)
+        columns: dict[str, Any] = {
+            "what": lambda row: row["what"],
+            "problems": lambda row: row["problems"],
+            "budget": lambda row: row["budget"] if row["budget"] == "mean" else f"{row['budget']:g}",
+            "over peft-again": lambda row: number(row["ratio"]),
+            **{f"over {base}": lambda row, base=base: between(row[f"over {base}"]) for base in bases},
+            "tries": lambda row: f"{row['tries']:.0f}" if row["tries"] else "-",  # the whole search does not count them
+        }
+        show(title, found, columns)
+        if not timed and "trained" in ways:
+            more = needed(found)
+            names = [name for name, value in more[0].items() if isinstance(value, dict)]
+            columns = {
+                "what": lambda row: row["what"],
+                "tries": lambda row: f"{row['tries']:.0f}",
+                "over peft-again": lambda row: number(row["ratio"]),
+                **{name: lambda row, name=name: times(row[name]) for name in names},
+            }
+            show(f"times as many tries / as much time for the same, {options.runtime}", more, columns)
+            found = [*found, *more]
+    elif options.what == "lists":
+        found = lists(options.runtime, sets, options.effort)
+        columns = {"what": lambda row: row["what"], "over all lists": lambda row: number(row["ratio"]), **spread}
+        show(title, found, columns | {"s": lambda row: f"{row['s']:.3f}"})
+    elif options.what == "classic":
+        found = classic(sets, budgets or (0.005, 0.05, 0.5, 2.0))
+        columns = {name: lambda row, name=name: row[name] for name in ("problems", "budget", "what")}
+        show(title, found, columns | {"over place-v1": lambda row: number(row["ratio"]), **spread})
+    elif options.what == "headroom":
+        if options.linear is None:
+            parser.error("headroom needs --linear")
+        found = headroom(options.runtime, sets, options.linear, options.long, options.also)
+        columns = {name: lambda row, name=name: str(row[name]) for name in ("problems", "n", "what")}
+        columns |= {"over the best known": between, "over the linear rule": lambda row: between(row["over linear"])}
+        show(title, found, columns)
+    elif options.what == "splices":
+        found = splices(options.runtime, budgets[0] if budgets else 5.0, options.small)
+        columns = {"what": lambda row: row["what"], "searches": lambda row: str(row["n"])}
+        columns |= {"over one search": lambda row: number(row["ratio"]), **spread}
+        gap = {"one": lambda row: number(row["one"]), "spliced": lambda row: number(row["spliced"])}
+        show(title, found, columns | gap)
+    else:
+        found = networks(options.runtime, budgets or (1.0, 10.0))
+        gap = {"gap": lambda row: f"{row['gap']:.2%}", "largest": lambda row: f"{row['largest']:.1%} {row['where']}"}
+        spread = {"95 %": lambda row: ends(row["low"], row["high"], ".2%")}
+        show(title, found, {"what": lambda row: row["what"], **gap, **spread})
+    save(options.json, f"proposals {options.what} {options.runtime}", found)
+
+
+if __name__ == "__main__":
+    main()
