@@ -14,6 +14,19 @@ from hetgym.errors import ProblemError
 LARGEST = 1e100
 """The largest number of a problem, in seconds or bytes, so that sums and quotients of them stay finite."""
 
+MOST_DEVICES = 4096
+"""Most devices of a problem: each of its five tables between devices then takes at most 128 MiB."""
+
+
+def check_devices(d: int, name: str) -> None:
+    """Refuse more devices than :data:`MOST_DEVICES` before any table between them is made.
+
+    Raises:
+        ProblemError: there are more; the message starts with the problem's ``name``.
+    """
+    if d > MOST_DEVICES:
+        raise ProblemError(f"problem {name!r} has {d} devices; a problem has at most {MOST_DEVICES}")
+
 
 def table(cost: npt.ArrayLike, name: str) -> FloatArray:
     """Read a table of costs.

@@ -21,6 +21,9 @@ from hetgym.device import DEVICE_KINDS, Device, Link
 from hetgym.errors import PlatformError, suggestion, unknown_name
 
 _PRESETS = part("configs") / "platforms"
+MOST_DEVICES = 1024
+"""Most devices of a platform: routes are found between every two of them."""
+
 _FIGURES = ("peak_flops", "memory_bandwidth", "memory_capacity", "launch_overhead")
 
 
@@ -73,8 +76,8 @@ class Platform:
         description: one line for listings.
 
     Raises:
-        PlatformError: no devices, a name used twice, a link with an unknown end, a link given twice, or two devices
-            without a route.
+        PlatformError: no devices or more than :data:`MOST_DEVICES`, a name used twice, a link with an unknown end, a
+            link given twice, or two devices without a route.
 
     >>> platform = load_platform("cpu-gpu")
     >>> [device.name for device in platform]
@@ -94,6 +97,10 @@ class Platform:
             object.__setattr__(self, key, tuple(getattr(self, key)))
         if not self.devices:
             raise PlatformError(f"platform {self.name!r} has no devices")
+        if len(self.devices) > MOST_DEVICES:
+            raise PlatformError(
+                f"platform {self.name!r} has {len(self.devices)} devices; a platform has at most {MOST_DEVICES}"
+            )
         nodes: set[str] = set()
         for node in [*(device.name for device in self.devices), *self.switches]:
             if node in nodes:

@@ -160,6 +160,7 @@ class Problem(Deferred):
             throughout = unknown.
         price: [d] rent of each device [currency/h]; 0 throughout = unknown.
         operator_names, operator_kinds, device_names: for messages and pictures.
+        notes: what the importer left out that can change a makespan, a sentence each.
     """
 
     def __init__(
@@ -184,12 +185,15 @@ class Problem(Deferred):
         power_busy: npt.ArrayLike = 0.0,
         power_idle: npt.ArrayLike = 0.0,
         price: npt.ArrayLike = 0.0,
+        notes: Sequence[str] = (),
     ) -> None:
         self.name = name
+        self.notes = tuple(notes)
         self.operator_names = tuple(operator_names)
         self.operator_kinds = tuple(operator_kinds)
         self.device_names = tuple(device_names)
         n, d = np.shape(cost)
+        tables.check_devices(d, name)
         for noun, what, names, count in (
             ("operator", "names", self.operator_names, n),
             ("operator", "kinds", self.operator_kinds, n),
@@ -380,6 +384,7 @@ class Problem(Deferred):
             power_busy=(busy := _known([device.power_busy for device in platform.devices])),
             power_idle=np.array([device.power_idle or 0.0 for device in platform.devices]) * busy.any(),
             price=_known([device.price for device in platform.devices]),
+            notes=graph.notes,
         )
 
     @classmethod
@@ -402,6 +407,7 @@ class Problem(Deferred):
         operator_kinds: Sequence[str] | None = None,
         device_names: Sequence[str] | None = None,
         name: str = "problem",
+        notes: Sequence[str] = (),
     ) -> Problem:
         """Build a problem from a cost table and a list of edges.
 
@@ -423,6 +429,7 @@ class Problem(Deferred):
             operator_kinds: ``"Task"`` by default.
             device_names: ``["dev0", "dev1", …]`` by default.
             name: for messages and reports.
+            notes: what an importer left out.
 
         Raises:
             ProblemError: a negative or NaN number, an operator that no device can run, a repeated
@@ -436,6 +443,7 @@ class Problem(Deferred):
         if table.ndim != 2:
             raise ProblemError(f"problem {name!r}: cost has shape {table.shape}, expected [operators, devices]")
         n, d = table.shape
+        tables.check_devices(d, name)
         source, target, payload = tables.columns(edges, name)
         return cls(
             cost=table,
@@ -461,6 +469,7 @@ class Problem(Deferred):
             power_busy=power_busy,
             power_idle=power_idle,
             price=price,
+            notes=notes,
         )
 
     @classmethod
@@ -518,7 +527,7 @@ class Problem(Deferred):
             name: getattr(self, name) for name in ("operator_names", "operator_kinds", "device_names", "name")
         }
         arguments["routes"] = Routes(self.route_pointer, self.route_link, self.link_bandwidth)
-        return arguments | {name: getattr(self, name) for name in ("asynchronous", *_USUAL)}
+        return arguments | {name: getattr(self, name) for name in ("asynchronous", *_USUAL, "notes")}
 
     def replace(self, **changes: Any) -> Problem:
         """The same problem with other values for some of the constructor's arguments.
@@ -660,7 +669,7 @@ class Problem(Deferred):
             "operator_names": self.operator_names,
             "operator_kinds": self.operator_kinds,
             "device_names": self.device_names,
-        }
+        } | ({"notes": self.notes} if self.notes else {})
         target = Path(path) if isinstance(path, str | Path) else path
         save_npz(target, header, {name: getattr(self, name) for name in self._stored}, _FILE)
 
@@ -679,7 +688,7 @@ class Problem(Deferred):
         header, arrays = load_npz(file, _FILE)
         routes = Routes(*(arrays.pop(key) for key in ("route_pointer", "route_link", "link_bandwidth")))
         names = {key: header[key] for key in ("operator_names", "operator_kinds", "device_names", "name")}
-        return cls(**arrays, routes=routes, **names)  # type: ignore[arg-type]
+        return cls(**arrays, routes=routes, **names, notes=header.get("notes", ()))  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=8)
@@ -726,6 +735,8 @@ def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> 
         raise ProblemError(f"{where}: {kinds} operator kinds for {n} operators")
     if not isinstance(header.get("name"), str):
         raise ProblemError(f"{where}: header field 'name' is not a string")
+    if "notes" in header:
+        _strings(header, "notes", where)
     sizes = {"n": n, "d": d, "pairs": d * d + 1}
     return {
         name: Array(dtype, tuple(sizes.get(axis, axis) for axis in axes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from hetgym._input.files import Refusal
 from hetgym.errors import shown
 
+_BLANKS = re.compile(r"[ \t\r\n]*")
 _NOUNS = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 
 DEPTH = 64
@@ -21,7 +23,14 @@ CONTAINERS = 4_000_000
 """Most lists and objects in a document: each takes 60 to 300 bytes of memory, but as few as two in the file."""
 
 
-def parse(text: str, where: str, error: Refusal, containers: int = CONTAINERS, lenient: bool = False) -> Any:
+def parse(
+    text: str,
+    where: str,
+    error: Refusal,
+    containers: int = CONTAINERS,
+    lenient: bool = False,
+    several: bool = False,
+) -> Any:
     """Parse JSON; refuse repeated fields, NaN, infinity and text that cannot be encoded again.
 
     Args:
@@ -31,6 +40,7 @@ def parse(text: str, where: str, error: Refusal, containers: int = CONTAINERS, l
         containers: most lists and objects that are accepted.
         lenient: accept NaN and infinity, and repeated fields, of which the last counts. Some programs write these into
             fields that hetgym ignores; all others must be checked.
+        several: return a list of documents if there is more than one, as printers of protobuf streams write them.
 
     Raises:
         HetgymError: of type ``error``: the text is not such JSON, is nested deeper than :data:`DEPTH`, or has too
@@ -52,7 +62,9 @@ def parse(text: str, where: str, error: Refusal, containers: int = CONTAINERS, l
     if count > containers:
         raise error(f"{where}: holds more than {containers} lists and objects")
     try:
-        document = json.loads(text) if lenient else json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+        kind = json.JSONDecoder
+        decoder = kind() if lenient else kind(object_pairs_hook=unique, parse_constant=refuse)
+        document = _documents(decoder, text) if several else decoder.decode(text)
         if "\\ud" in text or "\\uD" in text:
             json.dumps(document, ensure_ascii=False).encode()  # fails on half of a surrogate pair
     except error:
@@ -62,6 +74,22 @@ def parse(text: str, where: str, error: Refusal, containers: int = CONTAINERS, l
     except (ValueError, RecursionError) as cause:  # JSONDecodeError, or a number of thousands of digits
         raise error(f"{where}: not JSON ({cause})") from cause
     return document
+
+
+def _documents(decoder: json.JSONDecoder, text: str) -> Any:
+    """The only document of a text, or a list of all."""
+    found = []
+    at = 0
+    while at < len(text) or not found:
+        document, at = decoder.raw_decode(text, _end_of_blanks(text, at))
+        found.append(document)
+        at = _end_of_blanks(text, at)
+    return found[0] if len(found) == 1 else found
+
+
+def _end_of_blanks(text: str, at: int) -> int:
+    blanks = _BLANKS.match(text, at)
+    return blanks.end() if blanks else at
 
 
 def nesting(text: str) -> tuple[int, int]:

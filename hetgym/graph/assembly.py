@@ -48,7 +48,9 @@ class Step:
     attributes: dict[str, Attribute] = field(default_factory=dict)
 
 
-def assemble(name: str, values: Mapping[str, Tensor], steps: Sequence[Step], results: Iterable[str]) -> DataflowGraph:
+def assemble(
+    name: str, values: Mapping[str, Tensor], steps: Sequence[Step], results: Iterable[str], notes: Sequence[str] = ()
+) -> DataflowGraph:
     """Build the graph of the steps that the results depend on.
 
     Args:
@@ -57,6 +59,7 @@ def assemble(name: str, values: Mapping[str, Tensor], steps: Sequence[Step], res
             which they are read.
         steps: the steps, in topological order.
         results: names of the values that the graph returns.
+        notes: what the importer left out; a sentence about operators of unknown kind comes first.
 
     Raises:
         GraphError: no step is left, or an operator has operands that its kind cannot have.
@@ -78,7 +81,7 @@ def assemble(name: str, values: Mapping[str, Tensor], steps: Sequence[Step], res
         operator = Operator(names[i], step.kind, inputs, outputs, dict(step.attributes))
         check_operator(operator, f"graph {name!r}")
         operators.append(operator)
-    return DataflowGraph(operators, edges, name)
+    return DataflowGraph(operators, edges, name, (*_unknown_kinds(operators), *notes))
 
 
 def living(steps: Sequence[Step], results: Iterable[str]) -> tuple[list[Step], set[str]]:
@@ -172,17 +175,12 @@ def check_batch(batch: object) -> int:
     return batch
 
 
-def unknown_kinds(graph: DataflowGraph) -> list[str]:
-    """Kinds in the graph that :data:`~hetgym.graph.KINDS` lacks, in alphabetical order."""
-    return sorted({operator.kind for operator in graph.operators} - KINDS.keys())
-
-
-def unknown_kinds_sentence(graph: DataflowGraph) -> str:
-    """Text of the warning about :func:`unknown_kinds`; empty if there are none."""
-    kinds = unknown_kinds(graph)
+def _unknown_kinds(operators: Iterable[Operator]) -> list[str]:
+    """A note about the kinds that :data:`~hetgym.graph.KINDS` lacks, in alphabetical order; none if it has all."""
+    kinds = sorted({operator.kind for operator in operators} - KINDS.keys())
     if not kinds:
-        return ""
-    return (
-        f"graph {graph.name!r} has operators of unknown kind, priced by the bytes they move: {', '.join(kinds)}; "
-        "add a kind to hetgym.graph.KINDS to price them better"
-    )
+        return []
+    return [
+        f"operators of unknown kind are priced by the bytes they move: {', '.join(kinds)}; add a kind to "
+        "hetgym.graph.KINDS to price them better"
+    ]

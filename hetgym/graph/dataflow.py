@@ -63,6 +63,7 @@ class DataflowGraph(Deferred):
         edges: ``(source, slot, target)`` triples: operator ``target`` reads output number ``slot`` of
             operator ``source``. Repeated triples count once. Edges are kept sorted.
         name: for messages and reports.
+        notes: what the importer left out that can change a run time, a sentence each.
 
     Raises:
         GraphError: no operators, a duplicate operator name, an edge to or from an operator or output that does
@@ -79,9 +80,14 @@ class DataflowGraph(Deferred):
     """
 
     def __init__(
-        self, operators: Sequence[Operator], edges: Iterable[tuple[int, int, int]], name: str = "graph"
+        self,
+        operators: Sequence[Operator],
+        edges: Iterable[tuple[int, int, int]],
+        name: str = "graph",
+        notes: Sequence[str] = (),
     ) -> None:
         self.name = name
+        self.notes = tuple(notes)
         self.operators = tuple(operators)
         n = len(self.operators)
         if n == 0:
@@ -130,7 +136,7 @@ class DataflowGraph(Deferred):
 
     def __reduce__(self) -> tuple[type[DataflowGraph], tuple[object, ...]]:
         # Rebuild instead of copying the state: copies of read-only arrays would be writable.
-        return type(self), (self.operators, self.edges, self.name)
+        return type(self), (self.operators, self.edges, self.name, self.notes)
 
     def __len__(self) -> int:
         return len(self.operators)

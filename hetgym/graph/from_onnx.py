@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hetgym._input.files import as_path, read_bytes
-from hetgym.errors import GraphError, HetgymWarning, require, shown
-from hetgym.graph.assembly import assemble, living, unknown_kinds_sentence
+from hetgym._input.notes import left_out
+from hetgym.errors import GraphError, require, shown
+from hetgym.graph.assembly import assemble, living
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.onnx_binding import Shape, bind
 
@@ -27,13 +27,16 @@ def from_onnx(
     batch: int | None = None,
     dims: Mapping[str, int] | None = None,
     name: str | None = None,
+    *,
+    strict: bool = False,
 ) -> DataflowGraph:
     """Import an ONNX model.
 
     Initializers, ``Constant`` nodes and everything computed from these alone become weights. Weights
     are never allocated, and external data files are not opened. Nodes that no output depends on are
     dropped. Operators of a kind that is not in :data:`~hetgym.graph.KINDS` are kept and priced by
-    the bytes they move; so are ``If``, ``Loop`` and ``Scan``, whose bodies are not imported.
+    the bytes they move; so are ``If``, ``Loop`` and ``Scan``, whose bodies are not imported. Their results have the
+    types that the body states for them; otherwise a state of a loop has the type that it starts with.
 
     Args:
         model: path of an ``.onnx`` file, or the model itself, which is not changed.
@@ -43,6 +46,7 @@ def from_onnx(
         dims: sizes of named dynamic axes, ``{"sequence": 128}``; an axis without a name is
             ``"input:axis"``, such as ``{"x:1": 128}``. Takes precedence over ``batch``.
         name: name of the graph; that of the file or the model by default.
+        strict: refuse what is otherwise said in a warning.
 
     Returns:
         The graph, with the operators in the order of the file.
@@ -52,14 +56,11 @@ def from_onnx(
         MissingExtra: onnx is not installed.
 
     Warns:
-        HetgymWarning: one warning for each model, which names all operators of unknown kind.
+        HetgymWarning: one warning for each model, which names all operators of unknown kind, and those whose results
+            have an assumed shape.
     """
-    graph, walker, _ = _assembled(model, batch, dims, name)
-    sentence = unknown_kinds_sentence(graph)
-    if sentence and walker.assumed:
-        sentence += f"; outputs assumed as large as the first input: {', '.join(sorted(walker.assumed))}"
-    if sentence:
-        warnings.warn(sentence, HetgymWarning, stacklevel=2)
+    graph, _, _, where = _assembled(model, batch, dims, name)
+    left_out(where, graph.notes, strict, GraphError)
     return graph
 
 
@@ -73,7 +74,7 @@ def onnx_results(
     Raises:
         GraphError, MissingExtra: as :func:`from_onnx`.
     """
-    graph, walker, results = _assembled(model, batch, dims, None)
+    graph, walker, results, _ = _assembled(model, batch, dims, None)
     steps, _ = living(walker.steps, results)
     return {op.name: step.outputs[0] for op, step in zip(graph.operators, steps, strict=True)}
 
@@ -83,15 +84,16 @@ def _assembled(
     batch: int | None,
     dims: Mapping[str, int] | None,
     name: str | None,
-) -> tuple[DataflowGraph, Walker, list[str]]:
-    """The graph, the walk that it was made from, and the values that the model returns."""
+) -> tuple[DataflowGraph, Walker, list[str], str]:
+    """The graph, the walk that it was made from, the values that the model returns, and its name in messages."""
     require("onnx", "onnx", "importing an ONNX model")
     proto, label, where = _read(model)
     if dims is not None and not isinstance(dims, Mapping):
         raise GraphError(f"{where}: dims is {shown(dims)}, not a mapping from names to sizes")
     try:
         walker, results = _import(proto, batch, dict(dims or {}))
-        return assemble(name or label, walker.values, walker.steps, results), walker, results
+        graph = assemble(name or label, walker.values, walker.steps, results, list(walker.notes()))
+        return graph, walker, results, where
     except GraphError as error:
         raise GraphError(f"{where}: {error}") from error.__cause__
 
@@ -121,7 +123,7 @@ def _import(model: onnx.ModelProto, batch: int | None, dims: dict[str, int]) -> 
     nodes = _inlined(model)
     weights = _weight_names(model)
     binding = bind([value for value in model.graph.input if value.name not in weights], batch, dims)
-    walker = _walk(model, nodes, binding.shapes, _declared(model, binding.symbols))
+    walker = _walk(model, nodes, binding.shapes, _declared(model, nodes, binding.symbols))
     if binding.rebound and batch is not None:
         try:
             walker = _walk(model, nodes, binding.at(batch), {}, smaller=walker)
@@ -204,12 +206,16 @@ def _walk(
     return walker
 
 
-def _declared(model: onnx.ModelProto, symbols: Mapping[str, int]) -> dict[str, onnx.TypeProto]:
-    """Types that the model declares for its values, with named dimensions bound."""
+def _declared(
+    model: onnx.ModelProto, nodes: list[onnx.NodeProto], symbols: Mapping[str, int]
+) -> dict[str, onnx.TypeProto]:
+    """Types that the model declares for its values, with named dimensions bound; those of a node's body come first."""
     import onnx
 
+    from hetgym.graph.onnx_nodes import stated_by_body
+
     found = {}
-    for value in (*model.graph.value_info, *model.graph.output):
+    for value in (*(v for node in nodes for v in stated_by_body(node)), *model.graph.value_info, *model.graph.output):
         proto = onnx.TypeProto()
         proto.CopyFrom(value.type)
         for dim in proto.tensor_type.shape.dim if proto.HasField("tensor_type") else ():

@@ -8,15 +8,15 @@ that this reader looks at, and the table of weights, which says what weights are
 from __future__ import annotations
 
 import os
-import warnings
 import zipfile
 from pathlib import Path
 from typing import IO, Any
 
 from hetgym._input.files import amount, as_path, decoded, open_file, reason
 from hetgym._input.json import parse
-from hetgym.errors import GraphError, HetgymError, HetgymWarning, shown
-from hetgym.graph.assembly import assemble, unknown_kinds_sentence
+from hetgym._input.notes import left_out
+from hetgym.errors import GraphError, HetgymError, shown
+from hetgym.graph.assembly import assemble
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.pt2_nodes import ProgramReader, SavedTensor
 from hetgym.graph.torch_types import Walker
@@ -28,7 +28,7 @@ DIRECTORY_LIMIT = 16 << 20
 """Longest list of an archive's members, enough for a hundred thousand weights [byte]."""
 
 
-def from_pt2(path: str | os.PathLike[str], name: str | None = None) -> DataflowGraph:
+def from_pt2(path: str | os.PathLike[str], name: str | None = None, *, strict: bool = False) -> DataflowGraph:
     """Import a saved program, as :func:`~hetgym.graph.from_torch` would import its module.
 
     A dimension that was exported as dynamic has the size that it had in the example inputs. An operator that changes
@@ -37,6 +37,7 @@ def from_pt2(path: str | os.PathLike[str], name: str | None = None) -> DataflowG
     Args:
         path: a ``.pt2`` file that ``torch.export.save`` of PyTorch 2.8 or later wrote.
         name: name of the graph; that of the file by default.
+        strict: refuse operators of unknown kind.
 
     Raises:
         GraphError: the file is missing, damaged or of another version, it holds more than one program, a shape depends
@@ -56,9 +57,7 @@ def from_pt2(path: str | os.PathLike[str], name: str | None = None) -> DataflowG
         raise GraphError(f"{file}: {error}") from error.__cause__
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as cause:
         raise GraphError(f"{file}: an operator has arguments that PyTorch's does not take ({cause})") from cause
-    sentence = unknown_kinds_sentence(graph)
-    if sentence:
-        warnings.warn(sentence, HetgymWarning, stacklevel=2)
+    left_out(str(file), graph.notes, strict, GraphError)
     return graph
 
 

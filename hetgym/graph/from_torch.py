@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from hetgym.errors import GraphError, HetgymWarning, require
-from hetgym.graph.assembly import assemble, unknown_kinds_sentence
+from hetgym._input.notes import left_out
+from hetgym.errors import GraphError, require
+from hetgym.graph.assembly import assemble
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.torch_caches import register_caches
 from hetgym.graph.torch_types import Walker, unchanged, weight_names
@@ -21,7 +22,12 @@ _THEIR_WARNINGS = (
 
 
 def from_torch(
-    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, name: str | None = None
+    module: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    *,
+    strict: bool = False,
 ) -> DataflowGraph:
     """Import a module as it runs in inference.
 
@@ -38,6 +44,7 @@ def from_torch(
         args: example positional arguments; they determine the shapes in the graph.
         kwargs: example keyword arguments.
         name: name of the graph; that of the module's class by default.
+        strict: refuse operators of unknown kind.
 
     Returns:
         The graph; operators are named by the submodule that they belong to.
@@ -49,7 +56,7 @@ def from_torch(
     Warns:
         HetgymWarning: one warning for each module, which names all operators of unknown kind.
     """
-    return traced(module, args, kwargs, name).graph
+    return traced(module, args, kwargs, name, strict).graph
 
 
 class Traced(NamedTuple):
@@ -67,7 +74,11 @@ class Traced(NamedTuple):
 
 
 def traced(
-    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, name: str | None = None
+    module: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    strict: bool = False,
 ) -> Traced:
     """As :func:`from_torch`, but also return the program that the graph was made from."""
     torch = require("torch", "torch", "importing a PyTorch module")
@@ -85,9 +96,7 @@ def traced(
         graph = assemble(title, walker.values, walker.steps, walker.results)
     except GraphError as error:
         raise GraphError(f"module {title!r}: {error}") from error.__cause__
-    sentence = unknown_kinds_sentence(graph)
-    if sentence:
-        warnings.warn(sentence, HetgymWarning, stacklevel=3)
+    left_out(f"module {title!r}", graph.notes, strict, GraphError)
     return Traced(program, walker, graph)
 
 

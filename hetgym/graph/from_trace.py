@@ -9,6 +9,7 @@ from typing import Any
 
 from hetgym._input.files import as_path, read_text
 from hetgym._input.json import parse
+from hetgym._input.notes import left_out
 from hetgym.errors import GraphError
 from hetgym.graph.measured import MeasuredGraph
 from hetgym.graph.traces import chakra, chrome
@@ -23,7 +24,11 @@ LIMIT_BYTES = 512 << 20
 
 
 def from_trace(
-    source: Source | Sequence[Source], execution: Source | Sequence[Source] | None = None, name: str | None = None
+    source: Source | Sequence[Source],
+    execution: Source | Sequence[Source] | None = None,
+    name: str | None = None,
+    *,
+    strict: bool = False,
 ) -> MeasuredGraph:
     """The measured graph of a profiler's trace.
 
@@ -32,7 +37,8 @@ def from_trace(
     ======================  ========================================================================================
     Kineto                  ``torch.profiler``'s ``export_chrome_trace``; ``.json``, also gzipped
     ONNX Runtime            ``SessionOptions.enable_profiling``; ``.json``
-    Chakra                  MLCommons Chakra's converter: ``.et`` (protobuf), or its nodes as ``.json``
+    Chakra                  MLCommons Chakra's converter: ``.et`` (protobuf), or its nodes as ``.json``, also those of
+                            ``chakra_jsonizer``
     ======================  ========================================================================================
 
     Threads and streams become tracks. Nested events of a thread become consecutive nodes, each with the time that
@@ -47,14 +53,26 @@ def from_trace(
         execution: PyTorch's execution trace of the same run (``ExecutionTraceObserver``), from which dependencies
             between streams are taken; one for each Kineto trace.
         name: name of the graph; the file's name without its suffixes if not given.
+        strict: refuse a trace of which something is left out that can change the span.
 
     Returns:
         The graph; :func:`hetgym.workloads.replay` makes it ready for :func:`hetgym.simulate`.
 
     Raises:
         GraphError: a file is missing, damaged, too long, of no known format or without durations; files of
-            different formats; or an execution trace that does not belong to its trace.
+            different formats; an execution trace that does not belong to its trace; or, with ``strict``, notes.
+
+    Warns:
+        HetgymWarning: the graph has notes; one warning with all of them.
     """
+    graph = _read(source, execution, name)
+    left_out(f"trace {graph.name!r}", graph.notes, strict, GraphError)
+    return graph
+
+
+def _read(
+    source: Source | Sequence[Source], execution: Source | Sequence[Source] | None, name: str | None
+) -> MeasuredGraph:
     files = _paths(source, "a trace")
     label = _stem(files[0]) if name is None else name
     if execution is None and all(chakra.is_protobuf(file) for file in files):
@@ -102,7 +120,7 @@ def _paths(source: Source | Sequence[Source], what: str) -> list[Path]:
 
 
 def _document(file: Path) -> Any:
-    return parse(read_text(file, LIMIT_BYTES, GraphError), str(file), GraphError, lenient=True)
+    return parse(read_text(file, LIMIT_BYTES, GraphError), str(file), GraphError, lenient=True, several=True)
 
 
 def _stem(file: Path) -> str:

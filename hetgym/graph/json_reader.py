@@ -44,7 +44,7 @@ class Reader:
             raise self.fail("format", f"is {spelled(document.get('format'))}, not {FORMAT!r}")
         if document.get("version") != VERSION or type(document["version"]) is not int:
             raise self.fail("version", f"is {spelled(document.get('version'))}; this hetgym reads version {VERSION}")
-        self.fields(document, "the document", _DOCUMENT, set())
+        self.fields(document, "the document", _DOCUMENT, {"notes"})
         name = self.string(document["name"], "name")
         tensors = [
             self.tensor(row, f"tensors[{i}]") for i, row in enumerate(self.array(document["tensors"], "tensors"))
@@ -54,8 +54,10 @@ class Reader:
         rows = self.array(document["operators"], "operators")
         operators = [self.operator(row, f"operators[{i}]", tensors) for i, row in enumerate(rows)]
         edges = [self.edge(row, f"edges[{i}]") for i, row in enumerate(self.array(document["edges"], "edges"))]
+        listed = self.array(document.get("notes", []), "notes")
+        notes = [self.string(note, f"notes[{i}]") for i, note in enumerate(listed)]
         try:
-            return DataflowGraph(operators, edges, name)
+            return DataflowGraph(operators, edges, name, notes)
         except GraphError as error:
             raise GraphError(f"{self.where}: {error}") from None
 

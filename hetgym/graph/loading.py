@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hetgym._input.files import as_path
+from hetgym._input.notes import left_out
 from hetgym.errors import GraphError, shown, unknown_name
 from hetgym.graph import zoo
 from hetgym.graph.dataflow import DataflowGraph
@@ -16,7 +17,9 @@ from hetgym.graph.from_pt2 import from_pt2
 from hetgym.graph.serialization import from_json
 
 
-def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options: Any) -> DataflowGraph:
+def load_graph(
+    source: str | os.PathLike[str], batch: int | None = 1, *, strict: bool = False, **options: Any
+) -> DataflowGraph:
     """Load a graph by its name in the zoo, or from a file.
 
     Args:
@@ -24,6 +27,7 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
             ``.pt2`` (see :func:`~hetgym.graph.from_pt2`), ``.json`` or ``.json.gz``.
         batch: size of the batch, see the importers. None keeps the batch of an ONNX model; otherwise it means 1. A
             ``.pt2`` program always keeps the batch that it was exported with, and no other than None or 1 may be given.
+        strict: refuse a model of which something is left out that can change a run time.
         **options: further arguments of :func:`~hetgym.graph.from_onnx`: ``dims``, ``name``; of a language model of the
             zoo ``sequence``, ``phase`` and ``dtype``, see :func:`~hetgym.graph.generators.language_model`. A language
             model takes ``dims={"sequence": 4096}``, too.
@@ -43,7 +47,7 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
         odd = sorted(options.keys() - {"dims", "name"})
         if odd:
             raise GraphError(f"{text}: an ONNX model takes the options dims and name, not {odd[0]!r}")
-        return from_onnx(text, batch, **options)
+        return from_onnx(text, batch, strict=strict, **options)
     size = 1 if batch is None else batch
     if text in zoo.LANGUAGE_MODELS:
         dims = options.pop("dims", {})
@@ -65,9 +69,12 @@ def load_graph(source: str | os.PathLike[str], batch: int | None = 1, **options:
     if text.endswith(".pt2"):
         if size != 1:
             raise GraphError(f"{text}: a saved program keeps the batch that it was exported with; leave batch out")
-        return from_pt2(text)
+        return from_pt2(text, strict=strict)
     if text.endswith((".json", ".json.gz")):
-        return from_json(Path(text), size)
+        graph = from_json(Path(text), size)
+        if strict:
+            left_out(text, graph.notes, strict, GraphError)
+        return graph
     if os.sep in text or Path(text).suffix:
         raise GraphError(f"{text}: no name of the zoo, and no file ending in .onnx, .pt2, .json or .json.gz")
     raise unknown_name("graph", text, [*zoo.names(), *zoo.language_models()])

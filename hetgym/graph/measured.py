@@ -54,6 +54,7 @@ class MeasuredGraph:
             ``handoff`` (a thread waits for another), ``collective`` or ``data``.
         span: from the first start to the last finish as recorded [s].
         name: for messages.
+        notes: what of the file is left out and can change the span, a sentence each.
     """
 
     names: tuple[str, ...]
@@ -70,6 +71,7 @@ class MeasuredGraph:
     edge_kind: tuple[str, ...]
     span: float
     name: str
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return (

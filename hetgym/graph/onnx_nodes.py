@@ -105,6 +105,34 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, Attribute]:
     return kept
 
 
+def states_of(node: onnx.NodeProto) -> dict[str, str]:
+    """Result of a Loop or Scan that is the last value of a state -> the operand that is its first value."""
+    numbers = {attribute.name: attribute.i for attribute in node.attribute}
+    if node.op_type == "Loop":
+        first = node.input[2:]  # after the number of rounds and the condition
+    else:
+        first = (
+            node.input[: max(0, len(node.input) - numbers["num_scan_inputs"])] if "num_scan_inputs" in numbers else []
+        )
+    return {result: start for result, start in zip(node.output, first, strict=False) if result and start}
+
+
+def stated_by_body(node: onnx.NodeProto) -> Iterator[onnx.ValueInfoProto]:
+    """The results of an If, and the states of a Loop or Scan, with the types that a body states for its results.
+
+    Results that are stacked round by round are left out: how many rounds there are depends on data.
+    """
+    if node.op_type not in SUBGRAPHS or node.domain not in ("", "ai.onnx"):
+        return
+    wanted = list(node.output) if node.op_type == "If" else list(states_of(node))
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            inside = attribute.g.output[1:] if node.op_type == "Loop" else attribute.g.output
+            for name, value in zip(wanted, inside, strict=False):
+                if name:
+                    yield onnx.ValueInfoProto(name=name, type=value.type)
+
+
 def outer_names(node: onnx.NodeProto) -> Iterator[str]:
     """Names of outer values that the node's subgraphs read."""
     for attribute in node.attribute:

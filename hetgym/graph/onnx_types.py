@@ -7,7 +7,7 @@ and integer arithmetic on shapes is evaluated on the way. Weights are never mate
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from onnx import defs, helper, numpy_helper, shape_inference
 from hetgym.errors import GraphError
 from hetgym.graph.assembly import Step, check_tensor
 from hetgym.graph.onnx_checks import check_operands
-from hetgym.graph.onnx_nodes import SUBGRAPHS, attributes_of, evaluate, kind_of, outer_names, small_value
+from hetgym.graph.onnx_nodes import SUBGRAPHS, attributes_of, evaluate, kind_of, outer_names, small_value, states_of
 from hetgym.graph.ops import Tensor
 
 SMALL = 1024
@@ -74,7 +74,8 @@ class Walker:
     ) -> None:
         self.steps: list[Step] = []
         self.values: dict[str, Tensor] = {}
-        self.assumed: set[str] = set()  # kinds whose output shapes are neither inferred nor declared
+        self._assumed: set[str] = set()  # kinds whose output shapes are neither inferred nor declared
+        self._carried: set[str] = set()  # values assumed to be as large as the state that they started as
         self._types: dict[str, onnx.TypeProto] = {}
         self._known: dict[str, npt.NDArray[Any]] = {}
         self._unshaped: dict[str, str] = {}
@@ -109,6 +110,13 @@ class Walker:
                 if name in self.values or name in self._unshaped:
                     raise GraphError(f"{where} makes {name!r}, which exists already")
             self._visit(node, operands, where)
+
+    def notes(self) -> Iterator[str]:
+        """What was assumed about shapes."""
+        if self._assumed:
+            yield f"outputs assumed as large as the first input: {', '.join(sorted(self._assumed))}"
+        if self._carried:
+            yield f"shapes unknown, assumed to be those that the state starts with: {', '.join(sorted(self._carried))}"
 
     def check(self, name: str, where: str) -> None:
         """Raise an error if no value of this name exists so far, or its shape is unknown."""
@@ -200,9 +208,14 @@ class Walker:
             if proto is not None and proto.HasField("tensor_type") and tensor_of(proto, where) is not None:
                 self._check_size(node, proto, where)
                 return proto
-        if operands and (unknown or node.op_type in _SAME_SHAPE or node.op_type in SUBGRAPHS):
+        if node.op_type in SUBGRAPHS and not unknown:
+            start = states_of(node).get(name)
+            if start is not None:
+                self._carried.add(name)
+                return self._types[start]
+        elif operands and (unknown or node.op_type in _SAME_SHAPE):
             if node.op_type not in _SAME_SHAPE:
-                self.assumed.add(kind_of(node))
+                self._assumed.add(kind_of(node))
             return self._types[operands[0]]
         return inferred.get(name, onnx.TypeProto(tensor_type=onnx.TypeProto.Tensor(elem_type=1)))
 

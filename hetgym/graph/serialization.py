@@ -79,7 +79,7 @@ def to_document(graph: DataflowGraph) -> dict[str, Any]:
         "tensors": [_tensor_row(tensor) for tensor in positions],
         "operators": operators,
         "edges": [list(edge) for edge in graph.edges],
-    }
+    } | ({"notes": list(graph.notes)} if graph.notes else {})
 
 
 def _plain(value: Attribute) -> Any:

@@ -12,6 +12,7 @@ NeurIPS 2020; github.com/msr-fiddle/dnn-partitioning.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -119,11 +120,13 @@ def to_problem(found: Partitioning, name: str) -> Problem:
     between them take no time, those between main memory and an accelerator take the edge's cost, and those between two
     accelerators take twice that cost. An edge's bytes correspond to that cost at a nominal bandwidth, the median
     bandwidth according to the file's own bytes. Sizes become weights, and the accelerators' limit becomes their memory
-    capacity. Colour classes and the direction of backward nodes cannot be expressed in a scheduling problem and are
-    dropped.
+    capacity. Colour classes cannot be expressed in a scheduling problem: the problem's notes say so where a class has
+    several nodes. The direction of backward nodes matters to pipelines only.
     """
     c, a = found.cpus, found.accelerators
     rates = [size / seconds for _, _, seconds, size in found.edges if seconds > 0 and size > 0]
+    sizes = Counter(colour for colour in found.colour if colour >= 0)
+    bound = sum(count for count in sizes.values() if count > 1)
     nominal = float(np.median(rates)) if rates else 1.0
     bandwidth = np.full((c + a, c + a), nominal)
     bandwidth[:c, :c] = np.inf
@@ -138,4 +141,5 @@ def to_problem(found: Partitioning, name: str) -> Problem:
         operator_names=found.names,
         device_names=[f"cpu{i}" for i in range(c)] + [f"accelerator{i}" for i in range(a)],
         name=name,
+        notes=[f"{bound} nodes that must share a device with others (colorClass) are free here"] if bound else [],
     )

@@ -20,12 +20,12 @@ _REQUIRED = object()
 
 
 def read_json(path: Path) -> object:
-    """Parse a ``.json`` or ``.json.gz`` file.
+    """Parse a ``.json`` or ``.json.gz`` file; several documents one after the other are a list.
 
     Raises:
         ProblemError: the file is missing, damaged, too long after decompression, or no JSON.
     """
-    return parse(read_text(path, LIMIT_BYTES, ProblemError), str(path), ProblemError)
+    return parse(read_text(path, LIMIT_BYTES, ProblemError), str(path), ProblemError, several=True)
 
 
 def as_document(parsed: object, path: Path) -> dict[str, Any]:

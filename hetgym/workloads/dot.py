@@ -2,9 +2,9 @@
 
 The reader knows nodes, edges and chains of edges, defaults (``node [cost=3]``), comments and quoted names; it refuses
 undirected graphs, subgraphs, ports and HTML. Numbers may have an exponent, as in ``1e-5``, for which the language
-itself wants quotes. Attributes are those of :mod:`hetgym.workloads.from_networkx`, in small or capital letters; others
-are ignored. A cost for each device is a quoted list, such as ``cost="3, 5.5, inf"``. Nodes are operators in the order
-in which the file names them first.
+itself wants quotes. Attributes are those of :mod:`hetgym.workloads.from_networkx`, in small or capital letters; those
+with which Graphviz draws are ignored, and the problem's notes name all others. A cost for each device is a quoted list,
+such as ``cost="3, 5.5, inf"``. Nodes are operators in the order in which the file names them first.
 
 Source: graphviz.org/doc/info/lang.html.
 """
@@ -29,6 +29,14 @@ LIMIT_BYTES = 8 << 20
 """Longest text that is accepted: the graph takes up to a hundred times as much memory [byte]."""
 
 _READ = {"cost", "weight", "bytes", "kind"}
+_DRAWN = re.compile(
+    r"(arrow|color|edge(href|target|tooltip|url)|fill|font|head|image|label|tail).*|_background|area|class|comment"
+    r"|constraint|decorate|dir|distortion|fixedsize|gradientangle|group|height|href|id|layer|len|lhead|lp|ltail|margin"
+    r"|minlen|nojustify|ordering|orientation|penwidth|peripheries|pin|pos|radius|rects|regular|root|samehead|sametail"
+    r"|samplepoints|shape|shapefile|showboxes|sides|skew|sortv|style|target|tooltip|url|vertices|width|xlabel|xlp|z"
+)
+"""Attributes of nodes and edges that Graphviz itself reads."""
+
 _WORD = r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*|-?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][+-]?[0-9]+)?"
 _TOKEN = re.compile(
     rf"""(?P<blank>[ \t\r\n\ufeff]+|//[^\n]*|(?<![^\n])\#[^\n]*|/\*.*?\*/)
@@ -50,8 +58,12 @@ def read_dot(path: Path, name: str, devices: int | None = None) -> Problem:
         ProblemError: the file is missing, unreadable or not such a graph, an edge stands twice, or as in
             :func:`~hetgym.workloads.from_networkx.from_networkx`.
     """
-    graph = _Parser(str(path), read_text(path, LIMIT_BYTES, ProblemError)).graph()
-    return from_networkx(graph, devices, name=name)
+    parser = _Parser(str(path), read_text(path, LIMIT_BYTES, ProblemError))
+    problem = from_networkx(parser.graph(), devices, name=name)
+    if not parser.ignored:
+        return problem
+    names = ", ".join(shown(key) for key in sorted(parser.ignored)[:8])
+    return problem.replace(notes=[f"attributes that are not read: {names}{', …' if len(parser.ignored) > 8 else ''}"])
 
 
 Token = tuple[str, str]
@@ -65,6 +77,7 @@ class _Parser:
         self._where = where
         self._text = text
         self._at = 0  # where the token starts that is next
+        self.ignored: set[str] = set()  # attributes that are neither read nor drawn
         self._graph = nx.DiGraph()
         self._defaults: dict[str, dict[str, object]] = {"node": {}, "edge": {}, "graph": {}}
         self._tokens = self._scan()
@@ -129,7 +142,7 @@ class _Parser:
     def _statement(self) -> None:
         for key, defaults in self._defaults.items():
             if self._skip(key):
-                defaults |= self._attributes("bytes" if key == "edge" else "cost")
+                defaults |= self._attributes("bytes" if key == "edge" else "cost", whole=key == "graph")
                 return
         ends = [self._name()]
         if self._skip("="):
@@ -150,7 +163,7 @@ class _Parser:
         if len(self._graph) > MOST_OPERATORS:
             raise self._error(f"more than {MOST_OPERATORS} nodes")
 
-    def _attributes(self, size: str) -> dict[str, object]:
+    def _attributes(self, size: str, whole: bool = False) -> dict[str, object]:
         """The attributes that are read, from lists in brackets; a weight without a size becomes the size."""
         found: dict[str, object] = {}
         while self._skip("["):
@@ -159,6 +172,8 @@ class _Parser:
                 self._need("=")
                 if key not in _READ:
                     self._name()
+                    if not whole and not _DRAWN.fullmatch(key):
+                        self.ignored.add(key)
                 else:
                     found[key] = self._name() if key == "kind" else self._numbers(key)
                 if not self._skip(";"):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hetgym._input.files import as_path
+from hetgym._input.notes import left_out
 from hetgym.errors import GraphError, ProblemError
 from hetgym.graph.from_trace import from_trace, is_protobuf, is_trace
 from hetgym.problem import Problem
@@ -39,7 +40,7 @@ _KNOWN = (
 )
 
 
-def load_problem(path: str | os.PathLike[str], devices: int | None = None) -> Problem:
+def load_problem(path: str | os.PathLike[str], devices: int | None = None, *, strict: bool = False) -> Problem:
     """Read a file that holds a whole problem, costs included.
 
     ==========================  ==========================================================================
@@ -62,47 +63,55 @@ def load_problem(path: str | os.PathLike[str], devices: int | None = None) -> Pr
         path: the file.
         devices: number of identical devices, for task graphs (STG, DOT) that do not give it. All other formats have
             devices of their own.
+        strict: refuse a file of which something is left out that can change a makespan.
 
     Raises:
         ProblemError: the file is missing, damaged or of an unknown format; it has devices of its own and ``devices``
-            is given, or has none and it is not.
+            is given, or has none and it is not; or, with ``strict``, the problem would have notes.
+
+    Warns:
+        HetgymWarning: the problem has notes; one warning with all of them. A file of :meth:`hetgym.Problem.save` keeps
+            them in silence.
     """
     file = as_path(path, "a problem", ProblemError)
     try:
-        return _loaded(file, devices)
+        problem, said = _loaded(file, devices, strict)
     except ProblemError as error:
         if type(error) is not ProblemError or str(path) in str(error):
             raise
         raise ProblemError(f"{path}: {error}") from error.__cause__
+    if strict or not said:
+        left_out(str(path), problem.notes, strict, ProblemError)
+    return problem
 
 
-def _loaded(file: Path, devices: int | None) -> Problem:
-    """Load a problem; messages about its content need not name the file."""
+def _loaded(file: Path, devices: int | None, strict: bool) -> tuple[Problem, bool]:
+    """Load a problem, and whether its notes were said before; messages about its content need not name the file."""
     if file.suffix in _WITHOUT_DEVICES:
-        return _WITHOUT_DEVICES[file.suffix](file, file.stem, devices)
+        return _WITHOUT_DEVICES[file.suffix](file, file.stem, devices), False
     if devices is not None:
         raise ProblemError(f"{file}: only task graphs (.stg, .dot, .gv) take a number of devices")
     if file.suffix in _WITH_DEVICES:
-        return _WITH_DEVICES[file.suffix](file, file.stem)
+        return _WITH_DEVICES[file.suffix](file, file.stem), False
     if file.suffix == ".npz":
-        return Problem.load(file)
+        return Problem.load(file), True
     if is_protobuf(file):
-        return _recorded(file)
+        return _recorded(file, strict), True
     if not file.name.endswith((".json", ".json.gz")):
         if not os.path.exists(file):  # unlike Path.exists it takes names of any length
             raise ProblemError(f"{file}: no such file")
         if not file.suffix and (shop := _job_shop(file)) is not None:
-            return shop
+            return shop, False
         raise ProblemError(f"{file}: unknown problem format {file.suffix!r}; known: {_KNOWN}")
     parsed = read_json(file)
     if is_trace(parsed):
-        return _recorded(file)
+        return _recorded(file, strict), True
     document = as_document(parsed, file)
     name = file.name.removesuffix(".gz").removesuffix(".json")
     if dnn_partitioning.is_partitioning(document):
-        return dnn_partitioning.to_problem(dnn_partitioning.read_partitioning(document, str(file)), name)
+        return dnn_partitioning.to_problem(dnn_partitioning.read_partitioning(document, str(file)), name), False
     if wfcommons.is_workflow(document):
-        return wfcommons.to_problem(document, str(file), name)
+        return wfcommons.to_problem(document, str(file), name), False
     if document.get("format") == "hetgym-graph":
         raise ProblemError(f"{file} holds a graph without costs: load it with hetgym.load_graph, then Problem.build")
     raise ProblemError(f"{file}: unknown problem format; known: {_KNOWN}")
@@ -122,8 +131,8 @@ def _job_shop(file: Path) -> Problem | None:
     return shop if whole and chains else None
 
 
-def _recorded(file: Path) -> Problem:
+def _recorded(file: Path, strict: bool) -> Problem:
     try:
-        return replay(from_trace(file))[0]
+        return replay(from_trace(file, strict=strict))[0]
     except GraphError as error:
         raise ProblemError(str(error)) from None

@@ -62,5 +62,6 @@ def replay(graph: MeasuredGraph) -> tuple[Problem, Schedule]:
         device_names=graph.tracks,
         name=graph.name,
         asynchronous=~graph.host,
+        notes=graph.notes,
     )
     return problem, Schedule(graph.track, order=order, scheduler="as recorded")

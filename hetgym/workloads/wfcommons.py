@@ -1,8 +1,9 @@
 """The JSON of WfCommons: executed scientific workflows, in the versions 1.3 to 1.6 of its format.
 
-The reader uses the tasks with their run times, parents, children and files, and the machines; it ignores everything
-else. Up to version 1.4 a task holds all of this itself and refers to others by name; from 1.5 on the graph is under
-``specification`` and the times are under ``execution``.
+The reader uses the tasks with their run times, cores, parents, children and files, and the machines. What else limits
+a run (tasks on several machines, memory) becomes a note of the problem; everything else is ignored. Up to version 1.4 a
+task holds all of this itself and refers to others by name; from 1.5 on the graph is under ``specification`` and the
+times are under ``execution``.
 
 Source: Coleman et al., "WfCommons: A Framework for Enabling Scientific Workflow Research and
 Development", FGCS 128, 2022; github.com/wfcommons/WfFormat.
@@ -10,20 +11,22 @@ Development", FGCS 128, 2022; github.com/wfcommons/WfFormat.
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hetgym.errors import ProblemError
+from hetgym._types import FloatArray, Int64Array
+from hetgym.errors import ProblemError, shown
 from hetgym.problem import Problem
 from hetgym.workloads.documents import Row
+from hetgym.workloads.lines import MOST_COSTS, MOST_DEVICES, MOST_EDGES
 
 NETWORK = 125e6
 """Assumed bandwidth between machines, which the files do not state: 1 Gbit/s [byte/s]."""
-CORES_PER_MACHINE = 8
-MAX_DEVICES = 64
 _VERSIONS = ("1.3", "1.4", "1.5", "1.6")
 
 
@@ -32,7 +35,10 @@ class _Task:
     name: str
     kind: str
     seconds: float = -1.0
+    cores: int = 1
+    memory: float = 0.0
     machine: str | None = None
+    machines: int = 1
     reads: list[str] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
     parents: list[str] = field(default_factory=list)
@@ -47,12 +53,13 @@ def is_workflow(document: Mapping[str, Any]) -> bool:
 def to_problem(document: object, where: str, name: str) -> Problem:
     """The problem of running a workflow again, as fast as possible, on the machines that ran it.
 
-    Each machine gives one device for each of its cores, at most 8, and there are at most 64 devices in all. Transfers
-    of files take no time within a machine and run at 1 Gbit/s between machines. A task takes its measured run time,
-    scaled by the ratio of the clock rates of the machine that ran it and of the other machine, if all rates are known.
-    A task without a machine is assumed to have run on the first one. A task that used several cores takes one device.
-    From each parent, a child reads the files that the parent writes and the child reads, each as one tensor. A child
-    that lists no parents depends on the tasks that write its files.
+    A device is as many cores of a machine as divide the cores of every task: one core, or all that a task needs where
+    all need equally many. A machine has no more devices than there are tasks, and there are at most
+    :data:`~hetgym.workloads.lines.MOST_DEVICES` in all. Transfers of files take no time within a machine and run at
+    1 Gbit/s between machines. A task takes its measured run time, scaled by the ratio of the clock rates of the machine
+    that ran it and of the other machine, if all rates are known. A task without a machine is assumed to have run on the
+    first one. From each parent, a child reads the files that the parent writes and the child reads, each as one tensor.
+    A child that lists no parents depends on the tasks that write its files.
 
     Args:
         document: parsed JSON.
@@ -60,7 +67,8 @@ def to_problem(document: object, where: str, name: str) -> Problem:
         name: name of the problem.
 
     Raises:
-        ProblemError: a missing field, a wrong type, a number out of range, a repeated or unknown name, or a cycle.
+        ProblemError: a missing field, a wrong type, a number out of range, a repeated or unknown name, a cycle, or more
+            than :data:`~hetgym.workloads.lines.MOST_EDGES` pairs of a task that writes a file and one that reads it.
     """
     top = Row(document, where)
     version = top.raw("schemaVersion", "1.5")
@@ -70,10 +78,9 @@ def to_problem(document: object, where: str, name: str) -> Problem:
     old = "tasks" in workflow.fields
     tasks, sizes = _old_tasks(workflow) if old else _tasks(workflow)
     machines = _machines(workflow if old else workflow.row("execution"))
-    speeds = {machine: speed for machine, _, speed in machines}
-    first = machines[0][0]
-    cores = max(1, min(CORES_PER_MACHINE, MAX_DEVICES // len(machines)))
-    devices = [machine for machine, count, _ in machines[:MAX_DEVICES] for _ in range(max(1, min(count, cores)))]
+    speeds = {machine.name: machine.speed for machine in machines}
+    first = machines[0].name
+    devices, notes = _devices(list(tasks.values()), machines)
     ran = np.array([speeds[task.machine if task.machine in speeds else first] for task in tasks.values()])
     cost = np.array([task.seconds for task in tasks.values()])[:, None] * ran[:, None]
     apart = np.array([[a != b for b in devices] for a in devices])
@@ -87,7 +94,33 @@ def to_problem(document: object, where: str, name: str) -> Problem:
         operator_kinds=[task.kind for task in tasks.values()],
         device_names=[f"{machine}#{i}" for i, machine in enumerate(devices)],
         name=name,
+        notes=notes,
     )
+
+
+def _devices(tasks: list[_Task], machines: list[_Machine]) -> tuple[list[str], list[str]]:
+    """The machine of each device, and what of cores and memory is left out."""
+    notes = []
+    unit = math.gcd(*(task.cores for task in tasks)) or 1
+    if unit > max(machine.cores for machine in machines):
+        notes.append(f"tasks need {unit} cores or more, which no machine has; a machine runs one of them at a time")
+    elif wide := [task.cores for task in tasks if task.cores > unit]:
+        notes.append(f"{len(wide)} of {len(tasks)} tasks need up to {max(wide)} cores, and take {unit} here")
+    if several := sum(task.machines > 1 for task in tasks):
+        notes.append(f"{several} of {len(tasks)} tasks ran on several machines, and take one device here")
+    counts = [min(machine.cores // unit, len(tasks)) for machine in machines]
+    counts = counts if any(counts) else [1] * len(machines)
+    most = max(1, min(MOST_DEVICES, MOST_COSTS // max(1, len(tasks))))
+    share = most if sum(counts) <= most else max(1, most // len(machines))
+    largest = sorted((task.memory for task in tasks), reverse=True)
+    for machine, count in zip(machines, counts, strict=True):
+        if 0 < machine.memory < math.fsum(largest[:count]):
+            notes.append(f"memory is left out: tasks side by side may need more than machine {shown(machine.name)} has")
+            break
+    devices = [machine.name for machine, count in zip(machines, counts, strict=True) for _ in range(min(count, share))]
+    if len(devices[:most]) < sum(counts):
+        notes.append(f"{sum(counts) - len(devices[:most])} of {sum(counts)} devices are left out")
+    return devices[:most], notes
 
 
 def _old_tasks(workflow: Row) -> tuple[dict[str, _Task], dict[str, float]]:
@@ -100,6 +133,8 @@ def _old_tasks(workflow: Row) -> tuple[dict[str, _Task], dict[str, float]]:
         task.seconds = row.number("runtimeInSeconds" if "runtimeInSeconds" in row.fields else "runtime")
         task.parents, task.children = row.texts("parents", []), row.texts("children", [])
         task.machine = row.text("machine") if "machine" in row.fields else None
+        task.cores = _cores(row, "cores")
+        task.memory = row.number("memoryInBytes", 0)
         for file in row.rows("files", []):
             path = file.text("path", "") + file.text("name")
             size = file.number("sizeInBytes" if "sizeInBytes" in file.fields else "size", 0)
@@ -128,10 +163,18 @@ def _tasks(workflow: Row) -> tuple[dict[str, _Task], dict[str, float]]:
         tasks[name].seconds = row.number("runtimeInSeconds")
         machines = row.texts("machines", [])
         tasks[name].machine = machines[0] if machines else None
+        tasks[name].machines = len(set(machines))
+        tasks[name].cores = _cores(row, "coreCount")
+        tasks[name].memory = row.number("memoryInBytes", 0)
     for name, task in tasks.items():
         if task.seconds < 0:
             raise ProblemError(f"{execution.place} has no run time of task {name!r}")
     return tasks, sizes
+
+
+def _cores(row: Row, key: str) -> int:
+    """Cores that a task needs; the field may hold a fraction."""
+    return max(1, math.ceil(row.number(key, 1)))
 
 
 def _enter(tasks: dict[str, _Task], name: str, task: _Task, row: Row) -> None:
@@ -140,9 +183,18 @@ def _enter(tasks: dict[str, _Task], name: str, task: _Task, row: Row) -> None:
     tasks[name] = task
 
 
-def _machines(holder: Row) -> list[tuple[str, int, float]]:
-    """Name, cores and relative speed of each machine; one machine if none is named."""
-    found: dict[str, tuple[int, float]] = {}
+class _Machine(NamedTuple):
+    """A machine; ``speed`` is relative, and ``memory`` 0 if it is unknown [byte]."""
+
+    name: str
+    cores: int = 1
+    speed: float = 1.0
+    memory: float = 0.0
+
+
+def _machines(holder: Row) -> list[_Machine]:
+    """The machines; one if none is named."""
+    found: dict[str, _Machine] = {}
     for row in holder.rows("machines", []):
         cpu = row.row("cpu", {})
         count = cpu.whole("coreCount" if "coreCount" in cpu.fields else "count", 1 << 20, 1)
@@ -150,22 +202,23 @@ def _machines(holder: Row) -> list[tuple[str, int, float]]:
         name = row.text("nodeName")
         if name in found:
             raise row.fail("nodeName", f"is {name!r}, which stands twice")
-        found[name] = count, speed
-    if not found:
-        return [("machine", 1, 1.0)]
-    known = all(speed > 0 for _, speed in found.values())
-    return [(name, count, speed if known else 1.0) for name, (count, speed) in found.items()]
+        found[name] = _Machine(name, max(1, count), speed, row.number("memoryInBytes", 0))
+    known = all(machine.speed > 0 for machine in found.values())
+    return [machine if known else machine._replace(speed=1.0) for machine in found.values()] or [_Machine("machine")]
 
 
-def _edges(
-    tasks: dict[str, _Task], sizes: dict[str, float], where: str
-) -> tuple[list[tuple[int, int, float]], list[int]]:
-    """Edges with their bytes, and the tensor of each: a file, or one of its own where none is shared."""
+def _edges(tasks: dict[str, _Task], sizes: dict[str, float], where: str) -> tuple[FloatArray, Int64Array]:
+    """Edges with their bytes, [e, 3], and the tensor of each: a file, or one of its own where none is shared."""
     number = {name: i for i, name in enumerate(tasks)}
     writers: dict[str, list[int]] = {}
     for i, task in enumerate(tasks.values()):
         for path in dict.fromkeys(task.writes):
             writers.setdefault(path, []).append(i)
+    pairs = sum(len(writers.get(path, ())) for task in tasks.values() for path in dict.fromkeys(task.reads))
+    if pairs > MOST_EDGES:  # a few bytes of a file can state any number of these
+        raise ProblemError(
+            f"{where}: {pairs} pairs of a task that writes a file and one that reads it; at most {MOST_EDGES} are read"
+        )
     parents: list[set[int]] = [set() for _ in tasks]
     for i, task in enumerate(tasks.values()):
         for name in (*task.parents, *task.children):
@@ -175,17 +228,17 @@ def _edges(
         for name in task.children:
             parents[number[name]].add(i)
     tensor = {path: k for k, path in enumerate(writers)}
-    edges, tensors = [], []
+    edges, tensors = array("d"), array("q")
     for j, task in enumerate(tasks.values()):
         written = [(i, path) for path in dict.fromkeys(task.reads) for i in writers.get(path, [])]
         before = parents[j] or {i for i, _ in written if i != j}
         fed = set()
         for i, path in written:
             if i in before:
-                edges.append((i, j, sizes.get(path, 0.0)))
+                edges.extend((i, j, sizes.get(path, 0.0)))
                 tensors.append(tensor[path])
                 fed.add(i)
         for i in sorted(before - fed):
-            edges.append((i, j, 0.0))
+            edges.extend((i, j, 0.0))
             tensors.append(len(tensor) + len(tensors))
-    return edges, tensors
+    return np.array(edges).reshape(-1, 3), np.array(tensors)

@@ -318,6 +318,41 @@ def test_unknown_kinds_are_kept_with_one_warning():
     assert (alpha.kind, alpha.flops, alpha.bytes_read, alpha.bytes_written) == ("Alpha", 0.0, 60.0, 24.0)
 
 
+@pytest.mark.parametrize(
+    ("state", "note"),
+    [
+        (value("next", [1, 64]), None),
+        (value("next", ["n", 64]), "shapes unknown, assumed to be those that the state starts with: looped"),
+        (helper.make_tensor_value_info("next", TensorProto.FLOAT, None), "assumed .* looped"),
+    ],
+)
+def test_results_of_loops_have_the_types_of_their_states(state, note):
+    """Not that of the first operand, the number of rounds: a scalar is a known shape."""
+    flag = helper.make_tensor_value_info("go", TensorProto.BOOL, [])
+    number = helper.make_tensor_value_info("i", TensorProto.INT64, [])
+    body = helper.make_graph(
+        [node("Identity", "cond", "go"), node("Relu", "state", "next"), node("Identity", "state", "each")],
+        "body",
+        [number, helper.make_tensor_value_info("cond", TensorProto.BOOL, []), value("state", [1, 64])],
+        [flag, state, value("each", [1, 64])],
+    )
+    rounds = helper.make_tensor("rounds", TensorProto.INT64, [], [32])
+    yes = helper.make_tensor("yes", TensorProto.BOOL, [], [True])
+
+    def looping(last: str) -> onnx.ModelProto:
+        nodes = [node("Loop", "rounds,yes,x", "looped,all", body=body), node("MatMul", f"{last},w", "y")]
+        return model(nodes, [value("x", [1, 64])], [value("y", None)], [rounds, yes, weight("w", 64, 8)])
+
+    with pytest.warns(HetgymWarning, match=note or "unknown kind") as caught:
+        graph = from_onnx(looping("looped"))
+    assert graph.operators[0].outputs[0].shape == (1, 64) and graph.operators[1].outputs[0].shape == (1, 8)
+    assert (note is None) == ("shapes unknown" not in str(caught[0].message))
+    with pytest.raises(GraphError, match="strict=True"):
+        from_onnx(looping("looped"), strict=True)
+    with pytest.raises(GraphError, match="'all' has a shape that depends on data or is not stated"):
+        from_onnx(looping("all"))
+
+
 def test_declared_types_serve_operators_without_inference():
     nodes = [node("Alpha", "x", "a", domain="lab"), node("Relu", "a", "y")]
     declared = [value("a", ["N", 7])]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import hetgym
-from hetgym.errors import GraphError
+from hetgym.errors import GraphError, HetgymWarning
 from hetgym.graph import MeasuredGraph, from_trace
 from hetgym.workloads import replay
 from tests.graph.traces import (
@@ -134,16 +134,15 @@ def test_a_thread_that_ends_by_itself_keeps_its_times(tmp_path: Path) -> None:
 
 
 def test_events_around_events_become_consecutive_nodes(tmp_path: Path) -> None:
-    graph = read(
-        tmp_path,
-        kineto(
-            event("python_function", "f", 1, 0, 10),
-            event("cpu_op", "a", 1, 2, 4),
-            event("cpu_op", "b", 1, 3, 1),
-            event("cpu_op", "c", 1, 9, 5),  # outlives f
-            event("cpu_op", "never ended", 1, 9, -1),
-        ),
+    document = kineto(
+        event("python_function", "f", 1, 0, 10),
+        event("cpu_op", "a", 1, 2, 4),
+        event("cpu_op", "b", 1, 3, 1),
+        event("cpu_op", "c", 1, 9, 5),  # outlives f
+        event("cpu_op", "never ended", 1, 9, -1),
     )
+    with pytest.warns(HetgymWarning, match="events that never finished are left out: 1"):
+        graph = read(tmp_path, document)
     found = list(zip(graph.names, (graph.duration / US).round(9).tolist(), strict=True))
     assert [item for item in found if item[1]] == [("f", 2), ("a", 1), ("b", 1), ("a", 2), ("f", 3), ("c", 5)]
 
@@ -261,15 +260,23 @@ def test_data_dependencies_of_an_execution_trace(tmp_path: Path) -> None:
 def test_chakra_runs_first_come_first_served(tmp_path: Path) -> None:
     path = tmp_path / "chakra.0.et"
     path.write_bytes(CHAKRA)
-    graph = from_trace(path)
+    with pytest.warns(HetgymWarning, match="dependencies on nodes that the file leaves out are ignored: 4"):
+        graph = from_trace(path)
+    with pytest.raises(GraphError, match="strict=True refuses this"):
+        from_trace(path, strict=True)
     assert graph.kinds == ("operator", "kernel", "operator", "all-reduce")
     assert makespan(graph) == pytest.approx(55) == graph.span / US
     assert makespan(graph.scaled(0.1, kind="kernel")) == pytest.approx(35)
     packed = tmp_path / "chakra.1.et.gz"
     packed.write_bytes(gzip.compress(CHAKRA))
-    both = from_trace([path, packed])
+    with pytest.warns(HetgymWarning, match="are ignored: 8"):
+        both = from_trace([path, packed])
     assert makespan(both) == pytest.approx(55)
-    assert hetgym.load_problem(path).num_operators == 4
+    with pytest.warns(HetgymWarning, match="are ignored: 4"):
+        problem = hetgym.load_problem(path)
+    assert problem.num_operators == 4 and problem.notes == graph.notes
+    with pytest.raises(hetgym.ProblemError, match="are ignored: 4; strict"):
+        hetgym.load_problem(path, strict=True)
 
 
 def chakra_messages() -> Any:
@@ -307,7 +314,10 @@ def chakra_messages() -> Any:
     }
 
 
+@pytest.mark.filterwarnings("ignore::hetgym.errors.HetgymWarning")  # node 999 does not exist
 def test_chakra_as_googles_protocol_buffers_write_it(tmp_path: Path) -> None:
+    from google.protobuf import json_format
+
     kinds = chakra_messages()
     messages = [kinds["GlobalMetadata"](version="0.0.4")]
     for number, duration, after, host, type_ in (
@@ -325,12 +335,16 @@ def test_chakra_as_googles_protocol_buffers_write_it(tmp_path: Path) -> None:
         messages.append(node)
     path = tmp_path / "chakra.0.et"
     path.write_bytes(b"".join(varint(message.ByteSize()) + message.SerializeToString() for message in messages))
-    found = from_trace(path)
+    printed = tmp_path / "printed.json"  # what chakra_jsonizer does
+    printed.write_text("".join(map(json_format.MessageToJson, messages)))
+    found = [from_trace(path), from_trace(printed)]
     path.write_bytes(CHAKRA)
     ours = from_trace(path)
-    assert (found.names, found.kinds, found.tracks) == (ours.names, ours.kinds, ours.tracks)
-    assert makespan(found) == makespan(ours) == pytest.approx(55)
-    assert edges(found, "data") == edges(ours, "data")
+    for graph in found:
+        assert (graph.names, graph.kinds, graph.tracks) == (ours.names, ours.kinds, ours.tracks)
+        assert makespan(graph) == makespan(ours) == pytest.approx(55)
+        assert edges(graph, "data") == edges(ours, "data")
+    assert hetgym.load_problem(printed).num_operators == 4
 
 
 @pytest.mark.parametrize("starts", [(100, 200, 300, 400), (0, 100, 200, 300), (0, 0, 0, 0), (100, 200, 0, 400)])
@@ -348,12 +362,37 @@ def test_chakra_nodes_take_as_long_as_they_say(tmp_path: Path, starts: tuple[int
 
 def test_chakra_as_json(tmp_path: Path) -> None:
     rows = copy.deepcopy(NODES)
-    assert makespan(read(tmp_path, {"workload_graph": rows})) == pytest.approx(15)
+    with pytest.warns(HetgymWarning, match="that the file leaves out are ignored: 1"):
+        assert makespan(read(tmp_path, {"workload_graph": rows})) == pytest.approx(15)
+    rows[1]["data_deps"] = [1]
     rows[0]["data_deps"] = [2]
-    with pytest.raises(GraphError, match="have a cycle"):
+    with pytest.raises(GraphError, match="have a cycle: 'ncclDevKernel_AllReduce' -> 'a' -> 'ncclDevKernel_AllReduce'"):
         read(tmp_path, {"workload_graph": rows})
     rows[0]["data_deps"], rows[0]["ctrlDeps"] = [], [2]  # control dependencies give way
-    assert makespan(read(tmp_path, {"workload_graph": rows})) == pytest.approx(15)
+    with pytest.warns(HetgymWarning, match="control dependencies form a cycle with data dependencies"):
+        assert makespan(read(tmp_path, {"workload_graph": rows})) == pytest.approx(15)
+
+
+LEAVES: list[dict[str, Any]] = [
+    {"id": 1, "name": "aten::mm", "duration_micros": 10, "is_cpu_op": 1, "tid": 1, "start_time_micros": 1},
+    {"id": 2, "name": "sgemm", "duration_micros": 500, "is_cpu_op": 0, "stream": 7, "start_time_micros": 11},
+    {"id": 3, "name": "aten::relu", "duration_micros": 10, "is_cpu_op": 1, "tid": 1, "start_time_micros": 11},
+    {"id": 4, "name": "elementwise", "duration_micros": 300, "is_cpu_op": 0, "stream": 7, "start_time_micros": 511},
+    {"id": 5, "name": "nccl:all_reduce", "duration_micros": 10, "is_cpu_op": 1, "tid": 1, "start_time_micros": 21},
+    {"id": 6, "name": "ncclKernel", "duration_micros": 400, "is_cpu_op": 0, "stream": 20, "start_time_micros": 811},
+]
+"""Launches by control dependencies; the collective waited for the kernels of stream 7, which the file does not say."""
+CALLERS = {2: 1, 3: 1, 4: 3, 5: 3, 6: 5}
+
+
+def test_kernels_that_nothing_waits_for_make_the_span_a_lower_bound(tmp_path: Path) -> None:
+    rows = [{"type": 4, "ctrl_deps": [CALLERS[row["id"]]] if row["id"] in CALLERS else []} | row for row in LEAVES]
+    assert read(tmp_path, {"workload_graph": rows}, strict=True).span / US == pytest.approx(1210)
+    rows = [{key: value for key, value in row.items() if key != "start_time_micros"} for row in rows]
+    with pytest.warns(HetgymWarning, match="no starts are recorded, and 3 of 6 nodes have no reader.* lower bound"):
+        assert read(tmp_path, {"workload_graph": rows}).span / US == pytest.approx(810)
+    chain = [row | {"data_deps": [row["id"] - 1] if row["id"] > 1 else []} for row in rows]
+    assert read(tmp_path, {"workload_graph": chain}).span / US == pytest.approx(1230)  # one end, which is the last
 
 
 def test_a_run_of_torch(tmp_path: Path) -> None:

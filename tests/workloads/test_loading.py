@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import hetgym
 from hetgym import HetgymError, Problem, ProblemError, load_problem, pipeline
+from hetgym.errors import HetgymWarning
 from hetgym.workloads import textbook
 from hetgym.workloads.wfcommons import NETWORK
 
@@ -139,6 +140,12 @@ WORKFLOW_15: dict[str, Any] = {
 DOCUMENTS = {"partitioning": PARTITIONING, "workflow 1.4": WORKFLOW_14, "workflow 1.5": WORKFLOW_15}
 
 
+def edit_machines(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with a task that ran on two machines."""
+    document["workflow"]["execution"]["tasks"][0]["machines"] = ["m", "n"]
+    return document
+
+
 def write(folder: Path, document: object, name: str = "tiny.json") -> Path:
     path = folder / name
     data = json.dumps(document).encode()
@@ -210,11 +217,66 @@ def test_a_workflow_without_machines_or_parents(tmp_path: Path) -> None:
 def test_many_cores_and_machines(tmp_path: Path) -> None:
     document = copy.deepcopy(WORKFLOW_15)
     document["workflow"]["execution"]["machines"] = [{"nodeName": "big", "cpu": {"coreCount": 1000}}]
-    assert load_problem(write(tmp_path, document)).num_devices == 8
+    assert load_problem(write(tmp_path, document)).num_devices == 3  # more cores than tasks change nothing
     document["workflow"]["execution"]["machines"] = [
-        {"nodeName": f"n{i}", "cpu": {"coreCount": 1000}} for i in range(100)
+        {"nodeName": f"n{i}", "cpu": {"coreCount": 1000}} for i in range(400)
     ]
-    assert load_problem(write(tmp_path, document)).num_devices == 64
+    path = write(tmp_path, document)
+    with pytest.warns(HetgymWarning, match="400 of 1200 devices are left out"):
+        assert load_problem(path).num_devices == 800
+    with pytest.raises(ProblemError, match="400 of 1200 devices are left out; strict=True refuses this"):
+        load_problem(path, strict=True)
+
+
+def with_cores(*cores: int, machine: int = 16, memory: float = 0.0) -> dict[str, Any]:
+    """Independent tasks of 10 s that need so many cores, on one machine."""
+    names = [f"t{i}" for i in range(len(cores))]
+    rows = [
+        {"id": name, "runtimeInSeconds": 10.0, "coreCount": count, "machines": ["m"], "memoryInBytes": memory}
+        for name, count in zip(names, cores, strict=True)
+    ]
+    machines = [{"nodeName": "m", "cpu": {"coreCount": machine}, "memoryInBytes": 100.0}]
+    tasks = [{"name": name, "id": name, "parents": [], "children": []} for name in names]
+    workflow = {"specification": {"tasks": tasks}, "execution": {"tasks": rows, "machines": machines}}
+    return {"schemaVersion": "1.5", "workflow": workflow}
+
+
+@pytest.mark.parametrize(
+    ("document", "makespan", "note"),
+    [
+        (with_cores(*[1] * 16), 10, None),
+        (with_cores(*[8] * 16), 80, None),
+        (with_cores(*[2, 4] * 8), 20, "8 of 16 tasks need up to 4 cores, and take 2 here"),
+        (with_cores(*[32] * 2), 20, "tasks need 32 cores or more, which no machine has"),
+        (with_cores(*[1] * 16, memory=6.25), 10, None),
+        (with_cores(*[1] * 16, memory=6.5), 10, "memory is left out: tasks side by side may need more"),
+        (edit_machines(with_cores(1, 1)), 10, "1 of 2 tasks ran on several machines"),
+    ],
+)
+def test_cores_of_tasks(tmp_path: Path, document: dict[str, Any], makespan: float, note: str | None) -> None:
+    path = write(tmp_path, document)
+    if note is None:
+        problem = load_problem(path, strict=True)
+        assert problem.notes == ()
+    else:
+        with pytest.warns(HetgymWarning, match=note):
+            problem = load_problem(path)
+        assert note in problem.notes[0]
+        with pytest.raises(ProblemError, match=note):
+            load_problem(path, strict=True)
+    assert hetgym.baselines.get("heft")(problem).makespan == makespan
+
+
+def test_edges_are_counted_before_they_are_made(tmp_path: Path) -> None:
+    names = [f"t{i}" for i in range(4200)]
+    tasks = [
+        {"name": name, "id": name, "parents": [], "inputFiles": ["f"] * (i >= 2100), "outputFiles": ["f"] * (i < 2100)}
+        for i, name in enumerate(names)
+    ]
+    rows = [{"id": name, "runtimeInSeconds": 1} for name in names]
+    workflow = {"specification": {"tasks": tasks}, "execution": {"tasks": rows}}
+    with pytest.raises(ProblemError, match="4410000 pairs of a task that writes a file and one that reads it"):
+        load_problem(write(tmp_path, {"workflow": workflow}))
 
 
 def edit(document: dict[str, Any], *path: object) -> dict[str, Any]:
@@ -324,6 +386,7 @@ JUNK = st.one_of(
 )
 
 
+@pytest.mark.filterwarnings("ignore::hetgym.errors.HetgymWarning")
 @settings(max_examples=400)
 @given(data=st.data())
 def test_any_damage_is_a_problem_or_one_sentence(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -359,6 +422,7 @@ needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="set HETGYM_DATA to a 
 
 
 @needs_data
+@pytest.mark.filterwarnings("ignore::hetgym.errors.HetgymWarning")
 def test_published_files() -> None:
     """The files of github.com/msr-fiddle/dnn-partitioning, in two folders: latency and throughput."""
     for path in sorted((DATA / "latency").glob("*.json*")):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import hetgym
 from hetgym import HetgymError, Problem, ProblemError, load_problem
+from hetgym.errors import HetgymWarning
 from hetgym.workloads import from_networkx, load_suite
 
 HERE = Path(__file__).parent
@@ -299,6 +300,25 @@ def test_a_task_graph_needs_devices(tmp_path: Path) -> None:
 JUNK = st.sampled_from(["", "-1", "9" * 30, "nan", "1e999", '"', "{", "[", "->", "\n", "\\", "é", "# "])
 
 
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("digraph { a [cost=1, shape=box, label=x]; graph [size=3]; a -> b [bytes=2, color=red]; b [cost=2] }", None),
+        ("digraph { a [cost=1, memory=7]; node [Rank=2] }", "attributes that are not read: 'memory', 'rank'"),
+    ],
+)
+def test_attributes_that_nobody_draws_are_noted(tmp_path: Path, text: str, note: str | None) -> None:
+    (tmp_path / "g.dot").write_text(text)
+    if note is None:
+        assert load_problem(tmp_path / "g.dot", 2, strict=True).notes == ()
+        return
+    with pytest.warns(HetgymWarning, match=note):
+        assert load_problem(tmp_path / "g.dot", 2).notes == (note,)
+    with pytest.raises(ProblemError, match=note):
+        load_problem(tmp_path / "g.dot", 2, strict=True)
+
+
+@pytest.mark.filterwarnings("ignore::hetgym.errors.HetgymWarning")
 @settings(max_examples=200)
 @given(data=st.data())
 def test_any_damage_is_a_problem_or_one_sentence(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:

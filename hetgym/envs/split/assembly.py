@@ -155,6 +155,7 @@ class Assembly:
             routes=self._routes,
             asynchronous=self._kinds,
             occupancy=np.stack([self.forms.occupancy(row)[k] for row, k in zip(rows, members, strict=True)]),
+            notes=self.instance.graph.notes,
         )
         return problem, places
 
@@ -163,7 +164,8 @@ class Assembly:
         joined, _ = self._joined(entries)
         e = int(joined.size[1])
         ends = (array[:e].tolist() for array in (joined.source, joined.slot, joined.target))
-        return DataflowGraph(self._operators(joined)[-1], zip(*ends, strict=True), self.instance.graph.name)
+        graph = self.instance.graph
+        return DataflowGraph(self._operators(joined)[-1], zip(*ends, strict=True), graph.name, graph.notes)
 
     def _joined(self, entries: Sequence[int]) -> tuple[DeskArrays, Places]:
         """The problem as it lies on the desk, and where the operators went."""

@@ -1,9 +1,11 @@
 """Execution traces of MLCommons Chakra: one file for each rank, of nodes with durations and dependencies.
 
 An ``.et`` file is a stream of protocol buffers (``et_def.proto``): one ``GlobalMetadata``, then one ``Node`` after the
-other. The JSON form is an object whose ``workload_graph`` lists nodes. Of a node the reader uses the id, name, type,
-duration, start, control and data dependencies, and the attributes ``is_cpu_op``, ``tid``, ``stream``, ``pg_name`` and
-``comm_type``. Dependencies on nodes that the file leaves out are ignored, as Chakra's own feeder does.
+other. There are two forms in JSON: an object whose ``workload_graph`` lists nodes, and what ``chakra_jsonizer`` prints,
+the same messages as objects one after the other, with numbers as text and types by name. Of a node the reader uses the
+id, name, type, duration, start, control and data dependencies, and the attributes ``is_cpu_op``, ``tid``, ``stream``,
+``pg_name`` and ``comm_type``. Dependencies on nodes that the file leaves out are ignored, as Chakra's own feeder does,
+and noted.
 
 Source: Sridharan et al., "Chakra: Advancing Performance Benchmarking and Co-design using Standardized Execution
 Traces", 2023; github.com/mlcommons/chakra.
@@ -12,6 +14,7 @@ Traces", 2023; github.com/mlcommons/chakra.
 from __future__ import annotations
 
 import heapq
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,8 +29,15 @@ from hetgym.graph.traces.chrome import MICROSECOND, collective
 from hetgym.graph.traces.steps import MAX_STEPS, Step, assemble
 from hetgym.graph.traces.wire import Wire
 
+_DIGITS = re.compile(r"-?[0-9]{1,20}")
 _LARGEST = 1e17  # microseconds
 _METADATA, _LOAD, _STORE, _SEND, _RECEIVE, _COLLECTIVE = 1, 2, 3, 5, 6, 7
+_READ = ("is_cpu_op", "tid", "stream", "pg_name", "comm_type")
+_TYPES = ("INVALID_NODE", "METADATA_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMP_NODE") + (
+    "COMM_SEND_NODE",
+    "COMM_RECV_NODE",
+    "COMM_COLL_NODE",
+)
 _COMMUNICATION = {0: "all-reduce", 1: "reduce", 2: "all-gather", 5: "broadcast", 6: "all-to-all", 7: "reduce-scatter"}
 
 
@@ -85,6 +95,10 @@ def is_protobuf(file: Path) -> bool:
 
 def is_chakra(document: object) -> bool:
     """True if parsed JSON looks like this format."""
+    if isinstance(document, list):  # of messages: the metadata, then nodes
+        return (
+            len(document) > 1 and isinstance(document[1], Mapping) and "ph" not in document[1] and "attr" in document[1]
+        )
     return isinstance(document, Mapping) and "workload_graph" in document
 
 
@@ -141,28 +155,30 @@ def _attribute(wire: Wire, at: int, length: int, node: Node) -> None:
             found = (int(value) >> 1) ^ -(int(value) & 1)
         elif number > 2 and size < 0:
             found = value
-    if found is not None and name in ("is_cpu_op", "tid", "stream", "pg_name", "comm_type"):
+    if found is not None and name in _READ:
         node.attributes[name] = found
 
 
-def nodes_of(document: Mapping[str, Any], where: str) -> list[Node]:
-    """Nodes of the JSON form.
+def nodes_of(document: Any, where: str) -> list[Node]:
+    """Nodes of a JSON form.
 
     Args:
-        document: parsed JSON.
+        document: parsed JSON; a list of what ``chakra_jsonizer`` wrote.
         where: the file, for messages.
 
     Raises:
         GraphError: a missing field, a wrong type, a number out of range, or two nodes with one id.
     """
-    rows = document["workload_graph"]
+    printed = isinstance(document, list)
+    rows = document[1:] if printed else document["workload_graph"]
     if not isinstance(rows, list):
         raise GraphError(f"{where}: workload_graph is {noun(rows)}, not a list")
     nodes = []
     for i, row in enumerate(rows):
-        place = f"{where}: workload_graph[{i}]"
+        place = f"{where}: node {i}" if printed else f"{where}: workload_graph[{i}]"
         if not isinstance(row, Mapping):
             raise GraphError(f"{place} is {noun(row)}, not an object")
+        row = _plain(row) if printed else row
         node = Node(_whole(row, ("Id", "id"), place))
         name = row.get("Name", row.get("name", ""))
         node.name = name if isinstance(name, str) else ""
@@ -174,13 +190,31 @@ def nodes_of(document: Mapping[str, Any], where: str) -> list[Node]:
             if not isinstance(listed, list) or not all(type(item) is int for item in listed):
                 raise GraphError(f"{place}: {key!r} is not a list of ids")
             (node.after if key.startswith("data") else node.callers).extend(listed)
-        node.attributes = {
-            key: row[key]
-            for key in ("is_cpu_op", "tid", "stream", "pg_name", "comm_type")
-            if isinstance(row.get(key), int | str)
-        }
+        node.attributes = {key: row[key] for key in _READ if isinstance(row.get(key), int | str)}
         nodes.append(node)
     return _checked(nodes, where)
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A printed message in the other form: numbers of 64 bits are texts there, and zeros are left out."""
+    kind = row.get("type", 0)
+    found: dict[str, Any] = {"id": 0} | {key: _number(value) for key, value in row.items() if key != "name"}
+    found["name"] = row.get("name", "")
+    found["type"] = _TYPES.index(kind) if kind in _TYPES else kind
+    for key in ("dataDeps", "ctrlDeps"):
+        if isinstance(row.get(key), list):
+            found[key] = [_number(item) for item in row[key]]
+    listed = row.get("attr")
+    for entry in listed if isinstance(listed, list) else ():
+        if isinstance(entry, Mapping) and entry.get("name") in _READ:
+            values = [value for key, value in entry.items() if key.endswith("Val")]
+            if values:
+                found[entry["name"]] = values[0] if "stringVal" in entry else _number(values[0])
+    return found
+
+
+def _number(value: object) -> object:
+    return int(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else value
 
 
 def _whole(row: Mapping[str, Any], keys: Sequence[str], place: str, default: int | None = None) -> int:
@@ -213,10 +247,10 @@ def measured_graph(ranks: Sequence[list[Node]], name: str) -> MeasuredGraph:
     Without starts, collectives of several ranks that have one kind and process group start together, if the ranks have
     equally many of them, and take as long as on the rank that took least, since the others' times include waiting. A
     control dependency names the caller; where converters left some that form a cycle with data dependencies, all of
-    them are ignored.
+    them are ignored. The graph's notes say what of the file is not in it.
 
     Raises:
-        GraphError: the dependencies have a cycle.
+        GraphError: the dependencies have a cycle; the message names its nodes.
     """
     try:
         return _measured(ranks, name, callers=True)
@@ -238,6 +272,7 @@ def _measured(ranks: Sequence[list[Node]], name: str, callers: bool) -> Measured
     host: list[bool] = []
     steps: list[list[Step]] = []
     timed = all(_placed(nodes) for nodes in ranks)
+    missing = 0
     for rank, nodes in enumerate(ranks):
         prefix = f"rank {rank} " if len(ranks) > 1 else ""
         origin = min(node.start for node in nodes) if timed else 0.0
@@ -250,13 +285,28 @@ def _measured(ranks: Sequence[list[Node]], name: str, callers: bool) -> Measured
         for node in nodes:
             listed = dict.fromkeys(node.after + node.callers if callers else node.after)
             before = [made[k] for k in listed if k in made and k != node.number]
+            missing += sum(k not in made for k in listed)
             made[node.number].after = [(step, _edge(host[step.track], node.host)) for step in before]
         steps.append(list(made.values()))
     flat = [step for row in steps for step in row]
+    notes = [f"dependencies on nodes that the file leaves out are ignored: {missing}"] if missing else []
+    if not callers:
+        notes.append("control dependencies form a cycle with data dependencies, and are ignored")
     if not timed:
-        flat += _meetings(steps, ranks)
-        flat = _first_come(flat, len(tracks))
-    return assemble(flat, list(tracks), host, name)
+        read = {id(source) for step in flat for source, _ in step.after}
+        ends = sum(id(step) not in read for step in flat)
+        last = sum(id(step) not in read and not host[step.track] for step in flat)
+        flat = _first_come(flat + _meetings(steps, ranks), len(tracks))
+        if last > 1:
+            notes.append(
+                f"no starts are recorded, and {ends} of {sum(map(len, steps))} nodes have no reader, kernels among "
+                "them: what waited for these is unknown, and the span is a lower bound"
+            )
+    else:
+        late = sum(source.key > step.key for step in flat for source, _ in step.after)
+        if late:
+            notes.append(f"dependencies on nodes that start later are ignored: {late}")
+    return assemble(flat, list(tracks), host, name, notes=notes)
 
 
 def _placed(nodes: Sequence[Node]) -> bool:
@@ -325,5 +375,21 @@ def _first_come(steps: list[Step], tracks: int) -> list[Step]:
             if waiting[k] == 0:
                 heapq.heappush(ready, (arrival[k], k))
     if len(order) < len(steps):
-        raise _Cycle(f"the dependencies of {len(steps) - len(order)} nodes have a cycle")
+        circle = _circle([step for step, count in zip(steps, waiting, strict=True) if count])
+        raise _Cycle(
+            f"the dependencies of {len(steps) - len(order)} nodes have a cycle: "
+            f"{' -> '.join(repr(step.name) for step in (*circle, circle[0]))}"
+        )
     return order
+
+
+def _circle(stuck: Sequence[Step]) -> list[Step]:
+    """Steps of which each waits for the one before, and the first for the last; every one given waits for another."""
+    among = {id(step) for step in stuck}
+    path: dict[int, Step] = {}
+    step = stuck[0]
+    while id(step) not in path:
+        path[id(step)] = step
+        step = next(source for source, _ in step.after if id(source) in among)
+    steps = list(path.values())
+    return steps[steps.index(step) :][::-1]

@@ -2,8 +2,8 @@
 
 Kineto writes an object with ``traceEvents``, ONNX Runtime a list. Only complete events (``"ph": "X"``) are read, with
 ``name``, ``cat``, ``pid``, ``tid``, ``ts`` and ``dur`` (microseconds) and some of the ``args``; everything else is
-ignored, and so is the profiler's own window (``"cat": "Trace"``). An event without duration, or with a negative one,
-never finished and is dropped.
+ignored, and so is the profiler's own window (``"cat": "Trace"``). Two kinds are dropped and noted: events without
+duration, or with a negative one, which never finished, and pairs of events that begin and end (``"ph": "B"``, ``"E"``).
 
 Source: "Trace Event Format", Google; pytorch.org/docs/stable/profiler.html; libkineto/src/output_json.cpp of
 github.com/pytorch/kineto; onnxruntime.ai/docs/performance/tune-performance/profiling-tools.html.
@@ -102,11 +102,13 @@ class Events:
         host: events on threads.
         device: events on streams.
         syncs: Kineto's records of synchronisations, which name the streams; they are no intervals of their own.
+        notes: what was dropped.
     """
 
     host: list[Event]
     device: list[Event]
     syncs: list[Event]
+    notes: list[str]
 
 
 def is_chrome(document: object) -> bool:
@@ -129,17 +131,18 @@ def read_events(document: Any, where: str) -> Events:
     rows = document["traceEvents"] if isinstance(document, Mapping) else document
     if not isinstance(rows, list):
         raise GraphError(f"{where}: traceEvents is {noun(rows)}, not a list")
-    found = Events([], [], [])
+    found = Events([], [], [], [])
+    unfinished, paired = 0, 0
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise GraphError(f"{where}: event {i} is {noun(row)}, not an object")
-        if row.get("ph") != "X" or "dur" not in row:
-            continue
         category = str(row.get("cat", "")).lower()
-        if category in _SKIPPED:
+        if row.get("ph") != "X" or category in _SKIPPED:
+            paired += row.get("ph") == "B"
             continue
-        event = _event(row, category, f"{where}: event {i}")
+        event = _event(row, category, f"{where}: event {i}") if "dur" in row else None
         if event is None:
+            unfinished += 1
             continue
         if category == "cuda_sync":
             found.syncs.append(event)
@@ -150,6 +153,9 @@ def read_events(document: Any, where: str) -> Events:
         if len(found.host) + len(found.device) > MAX_EVENTS:
             raise GraphError(f"{where}: more than {MAX_EVENTS} events")
     _from_zero(found)
+    for count, what in ((unfinished, "never finished"), (paired, "begin and end in two rows")):
+        if count:
+            found.notes.append(f"events that {what} are left out: {count}")
     return found
 
 

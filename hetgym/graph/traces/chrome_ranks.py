@@ -95,7 +95,8 @@ def measured_graph(ranks: Sequence[tuple[Events, Dataflow | None]], name: str) -
         for thread in rank.threads:
             steps += thread
             host[thread[0].track] = True
-    return assemble(steps, tracks, host, name, float(np.median([rank.latency for rank in made])))
+    notes = dict.fromkeys(note for events, _ in ranks for note in events.notes)
+    return assemble(steps, tracks, host, name, float(np.median([rank.latency for rank in made])), list(notes))
 
 
 def _by_place(events: Sequence[Event]) -> dict[tuple[str, str], list[Event]]:

@@ -49,7 +49,12 @@ class Step:
 
 
 def assemble(
-    steps: Sequence[Step], tracks: Sequence[str], host: Sequence[bool], name: str, latency: float = 0.0
+    steps: Sequence[Step],
+    tracks: Sequence[str],
+    host: Sequence[bool],
+    name: str,
+    latency: float = 0.0,
+    notes: Sequence[str] = (),
 ) -> MeasuredGraph:
     """The measured graph of steps.
 
@@ -65,6 +70,7 @@ def assemble(
         name: of the graph.
         latency: usual time from a launch to the start of a kernel on an idle stream; every launch takes it, unless the
             kernel started sooner [s].
+        notes: what of the file is not in the steps.
 
     Raises:
         GraphError: there are no steps, or too many.
@@ -91,6 +97,7 @@ def assemble(
         edge_kind=tuple(made.edge_kind),
         span=max(step.finish for step in steps) - min(step.start for step in steps),
         name=name,
+        notes=tuple(notes),
     )
 
 

@@ -37,4 +37,4 @@ def cast(graph: DataflowGraph, dtype: str) -> DataflowGraph:
         Operator(op.name, op.kind, tuple(map(other, op.inputs)), tuple(map(other, op.outputs)), op.attributes)
         for op in graph.operators
     ]
-    return DataflowGraph(operators, graph.edges, name=graph.name)
+    return DataflowGraph(operators, graph.edges, graph.name, graph.notes)

@@ -87,7 +87,7 @@ def data_parallel(
         _replica(b, graph, rank, gradients)
     for number, bucket in enumerate(buckets):
         _reduce(b, graph, number, bucket, algorithm, passes, width)
-    return b.done(f"{graph.name}-{k}x{algorithm}", sizes)
+    return b.done(f"{graph.name}-{k}x{algorithm}", sizes, graph.notes)
 
 
 def _gradients(graph: DataflowGraph) -> list[_Gradient]:

@@ -128,7 +128,7 @@ def apply_groups(graph: DataflowGraph, groups: Sequence[Sequence[int]]) -> Fusio
         slots.update({source: slot for slot, source in enumerate(leaving)})
         operators.append(_fused(graph, row, leaving, inputs) if len(row) > 1 else graph.operators[row[0]])
     edges = [(int(group[s]), slots[s, o], int(group[t])) for s, o, t in graph.edges if group[s] != group[t]]
-    fused = DataflowGraph(operators, edges, graph.name)
+    fused = DataflowGraph(operators, edges, graph.name, graph.notes)
     return Fusion(graph, fused, frozen(group), tuple(tuple(row) for row in ordered))
 
 

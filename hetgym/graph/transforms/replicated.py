@@ -95,10 +95,10 @@ class Builder:
         op = Operator(f"{label}/reduce{rank}", "RecvReduce", (tensor, tensor), (tensor,))
         return self.add(op, rank, [value, own]), 0
 
-    def done(self, name: str, buckets: Iterable[float]) -> Replicated:
+    def done(self, name: str, buckets: Iterable[float], notes: Sequence[str] = ()) -> Replicated:
         """The finished graph."""
         rank, collective = np.array(self.rank, np.int32), np.array(self.collective, np.bool_)
-        graph = DataflowGraph(self.operators, self.edges, name)
+        graph = DataflowGraph(self.operators, self.edges, name, notes)
         return Replicated(graph, frozen(rank), frozen(collective), self.ranks, tuple(buckets))
 
 

@@ -136,7 +136,7 @@ def _rewired(
     for s, o, t in graph.edges:
         if t == chosen and (s, o) not in matched:
             edges += [(new[s], o, first + number) for number in range(len(parted))]
-    return DataflowGraph(operators, edges, graph.name)
+    return DataflowGraph(operators, edges, graph.name, graph.notes)
 
 
 def _cancelled(graph: DataflowGraph) -> DataflowGraph:
@@ -161,6 +161,5 @@ def _cancelled(graph: DataflowGraph) -> DataflowGraph:
     gone |= idle
     kept = [i for i in range(len(graph)) if i not in gone]
     new = {i: k for k, i in enumerate(kept)}
-    return DataflowGraph(
-        [ops[i] for i in kept], [(new[s], o, new[t]) for s, o, t in edges if t not in gone], graph.name
-    )
+    left = [(new[s], o, new[t]) for s, o, t in edges if t not in gone]
+    return DataflowGraph([ops[i] for i in kept], left, graph.name, graph.notes)

@@ -51,7 +51,7 @@ def training(graph: DataflowGraph, optimizer: str = "sgd") -> DataflowGraph:
         if step.learns[i]:
             step.backward(i)
     step.update()
-    return DataflowGraph(step.operators, step.edges, name=f"{graph.name}-training")
+    return DataflowGraph(step.operators, step.edges, f"{graph.name}-training", graph.notes)
 
 
 def weights_of(op: Operator) -> list[Tensor]:
