@@ -126,7 +126,7 @@ def places(stem: Path) -> tuple[Path, Path]:
 
 
 def read_card(page: Path) -> dict[str, Any]:
-    """Read a card; an empty one stands for JSON that is no object.
+    """Read a card; an empty one stands for JSON that is not an object.
 
     Raises:
         ArtefactError: missing, too long, or not JSON.

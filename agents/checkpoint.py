@@ -64,7 +64,7 @@ class Checkpoint:
         if not _is_number(seconds) or seconds < 0:
             raise ArtefactError(f"{path}: the seconds of the run are {shown(seconds)}")
         if not isinstance(history, list) or not all(_is_evaluation(entry, step) for entry in history):
-            raise ArtefactError(f"{path}: the history is no list of evaluations up to step {step}")
+            raise ArtefactError(f"{path}: the history is not a list of evaluations up to step {step}")
         return cls(step, {name: torch.from_numpy(array) for name, array in found.items()}, state)
 
 

@@ -124,7 +124,7 @@ def trained_for(policy: Policy) -> tuple[str, ...]:
 
 
 def _say_beyond(policy: Policy, env: gym.Env[Any, Any]) -> None:
-    """Warn if an environment's runtime is none for which a policy was trained."""
+    """Warn if a policy was not trained for an environment's runtime."""
     rules: Any = getattr(getattr(env.unwrapped, "lanes", None), "rules", None)
     names = trained_for(policy)
     if names and hasattr(rules, "simulated"):
@@ -152,7 +152,7 @@ def play(
         options: of the reset.
 
     Raises:
-        ConfigError: a vector environment, something that is no agent, or an environment whose candidate features have
+        ConfigError: a vector environment, not an agent, or an environment whose candidate features have
             another meaning than in the policy's training.
 
     Warns:

@@ -44,7 +44,7 @@ def graham(problem: Problem, order: Sequence[int] | None = None, runtime: str | 
 
 
 def _plan(problem: Problem, sequence: list[int], runtime: Runtime, room: FloatArray) -> Schedule:
-    """The schedule with so much room for weights on each device [d]."""
+    """The schedule under these capacities for weights [d], in bytes."""
     n, d, arrays = problem.num_operators, problem.num_devices, problem.arrays
     rank, room = np.empty(n, np.int64), room.copy()
     rank[sequence] = np.arange(n)

@@ -45,7 +45,7 @@ def lns(
     instead. What is better is kept, and at first some of what is worse. The best schedule seen is
     returned, never worse than the start.
 
-    Under another runtime than ``classic`` a connected piece of at most so many operators goes to one other device, as
+    Under another runtime than ``classic`` a connected piece of at most that many operators goes to one other device, as
     in :func:`~hetgym.baselines.region_annealing`, which prices what it does by simulation.
 
     Args:

@@ -25,7 +25,7 @@ def mapping_heuristic(problem: Problem, runtime: str | Runtime = "classic") -> S
     with the longest path of median run times to an exit goes first. Its transfers are booked on their routes, behind
     and between those that are there. Operators are appended.
 
-    The paper keeps tables of routes and delays that are brought up to date as transfers begin and end; here the
+    The paper keeps tables of routes and delays that are updated as transfers begin and end; here the
     bookings of the timeline take their place. Further ties go to the smaller topological position, then to the
     smaller device.
 

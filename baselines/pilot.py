@@ -153,7 +153,7 @@ PLACED, DECIDED = 0, 1  # in State.counts
 # other devices and decides it. The loop ends when enough operators are decided or the target is reached.
 @lean
 def _decide(p: ProblemArrays, s: State, insertion: bool, makespan: float, target: int, until: int) -> float:
-    """Decide operators one after the other, up to so many; return the makespan of ``choice`` [s]."""
+    """Decide operators one after the other, up to `until`; return the makespan of ``choice`` [s]."""
     n, d = p.cost.shape
     while s.counts[DECIDED] < until and s.counts[PLACED] < target:
         turn = s.counts[DECIDED]

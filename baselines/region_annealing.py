@@ -34,8 +34,8 @@ OPERATORS = (0.25, 4.0)
 
 LONG = 500
 """Operators launched in all trials, over the square of their number, beyond which a search is long. The first
-temperature rises with the root: with so many tries for each operator it ends in the plan near which it began unless it
-starts hotter. And the share of a network falls: with so many tries, what it thinks little of gets its turn."""
+temperature rises with the root: a long search ends in the plan near which it began unless it starts hotter. The share
+of a network falls: with more tries, low-ranked proposals are tried as well."""
 
 HOTTER = 3.3
 """Largest factor by which it rises."""
@@ -53,8 +53,8 @@ CRITICAL = 0.8
 """Share of these that move an operator of the critical chain."""
 
 SHARPER, SHORT = 1.0, 16
-"""In a search of up to so many operators launched, over the square of their number, the odds of a network are raised
-to a power that is greater than 1 by so much, and by less in longer ones: of few tries only the best are worth one."""
+"""Extra exponent of a network's odds in short searches, and the operators launched, over the square of their number, up
+to which a search is short. The exponent falls in longer ones. With few tries, only the best proposals are tried."""
 
 VERIFY = 50
 """Operators launched in trials, for each one of the problem, between two simulations of the best plan."""
@@ -212,7 +212,7 @@ class RegionAnnealing(Search):
                 self._next = self.placed + VERIFY * self.problem.num_operators
 
     def mix_of(self, total: int) -> Mix:
-        """The kinds of changes in a search of so many launches: the longer it is, the less is left to its network."""
+        """The kinds of changes in a search of `total` launches: a longer search leaves less to its network."""
         square = self.problem.num_operators**2
         share, sharper = min(1.0, LONG * square / total), SHARPER * min(1.0, SHORT * square / total)
         mix = self.mix._replace(trust=share * self.mix.trust, sharpness=1.0 + sharper)

@@ -24,7 +24,7 @@ LEGS = 8
 """Most searches; the last one improves the splice of what the others found."""
 
 LEAST = 4
-"""Fewest searches; where there is no room for so many, there is only one."""
+"""Fewest searches; where there is no room for them, there is only one."""
 
 LEG = 125
 """Least operators launched in the trials of each, over the square of their number: what a shorter search finds is far

@@ -39,7 +39,7 @@ ELITES = 8
 """Number of these plans."""
 
 SHAKES = 24
-"""Most random changes of such a plan before the search goes on from it."""
+"""Most random changes of such a plan before the search continues from it."""
 
 CELLS = 1 << 16
 """Cells of the hashed table of what is forbidden; what shares a cell is forbidden together."""
@@ -90,7 +90,7 @@ def tabu(
     Operators of the longest path move. Those at an end of a block, a run of the path on one device, go to the other end
     or anywhere between, and those inside go to an end (neighbourhood N6 of Balas, Vazacopoulos, Management Science
     44(2), 1998). Each may go to the best place on every other device, too (Mastrolilli, Gambardella, J. Scheduling 3,
-    2000). What a change undid stays undone for a while. After many changes without a better plan the search goes on
+    2000). What a change undid stays undone for a while. After many changes without a better plan the search continues
     from one of its best plans, shaken (as in Nowicki, Smutnicki, Management Science 42(6), 1996). Made for shops, where
     jobs visit machines.
 
@@ -320,7 +320,7 @@ def _forbidden(s: device_orders.DeviceOrders, m: Memory, operator: int, device: 
 def _forbid(
     s: device_orders.DeviceOrders, m: Memory, operator: int, device: int, other: int, behind: bool, until: int
 ) -> None:
-    """Have what is about to change stay so for a while."""
+    """Forbid undoing this change for a while (tabu tenure)."""
     if device != s.assignment[operator]:
         m.until[_cell(-1 - s.assignment[operator], operator)] = until
         return

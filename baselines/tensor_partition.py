@@ -34,7 +34,7 @@ def greedy_split(
     Candidates are convolutions and products on the chain that take at least one per cent of all time and four
     times a launch and a latency. Of the first that gains anything the best axis, number of pieces and ratios
     (equal, or by the speeds of the fastest devices) is kept; then the chain is looked at anew. It stops when
-    nothing gains, when the graph has twice its operators, or after so many evaluations.
+    nothing gains, when the graph has twice its operators, or after `evaluations` evaluations.
 
     Args:
         graph: the graph, fused or not.

@@ -58,7 +58,7 @@ def check_place(dataset: str, out: Path) -> None:
     """
     if not re.fullmatch(r"([-\w]{2,99}/|[-\w]{1,99}(/[-\w]{1,99})+/)?[-\w]{1,99}-v\d{1,9}", dataset):
         raise hetgym.errors.ConfigError(
-            f"{dataset} is no name of a dataset: it ends in a version, and words of letters, digits, _ and - stand "
+            f"{dataset} is not a name of a dataset: it ends in a version, and words of letters, digits, _ and - stand "
             "before it, as in hetgym/place/heft-v0"
         )
     try:

@@ -28,7 +28,7 @@ import numpy as np
 import hetgym
 from hetgym import baselines, simulate
 from hetgym.sim import PRESETS
-from hetgym.workloads import load_suite, random_mix
+from hetgym.workloads import RandomMix, load_suite
 
 Cases = Iterator[tuple[str, str]]
 
@@ -90,7 +90,7 @@ def bench(number: int, names: Sequence[str]) -> Cases:
 
 def mixed(number: int, _: Sequence[str]) -> Cases:
     for seed in range(number * 50, number * 50 + 50):
-        problem = random_mix()(np.random.default_rng(seed))
+        problem = RandomMix()(np.random.default_rng(seed))
         for scheduler in ("heft", "donf"):
             schedule = baselines.get(scheduler)(problem)
             for preset in PRESETS:
@@ -119,7 +119,7 @@ def flat(observation: Any) -> list[Any]:
 
 
 def policies(number: int, _: Sequence[str]) -> Cases:
-    problem = random_mix()(np.random.default_rng(10_000 + number))
+    problem = RandomMix()(np.random.default_rng(10_000 + number))
     for name in POLICIES:
         for preset in ("classic", "links", "framework"):
             work = lambda name=name, preset=preset: planned(baselines.get(name)(problem, runtime=preset))  # noqa: E731

@@ -80,10 +80,10 @@ def test_the_thread_of_pufferlib_ends_though_training_fails(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["own/heft"], "is no name of a dataset: it ends in a version"),
-        (["own/../../x-v0"], "is no name of a dataset"),
-        (["/x-v0"], "is no name of a dataset"),
-        (["a/x-v0"], "is no name of a dataset"),
+        (["own/heft"], "is not a name of a dataset: it ends in a version"),
+        (["own/../../x-v0"], "is not a name of a dataset"),
+        (["/x-v0"], "is not a name of a dataset"),
+        (["a/x-v0"], "is not a name of a dataset"),
         (["own/x-v0", "--out", "file"], "file: cannot be written"),
         (["own/x-v0", "--out", "file/datasets"], "cannot be written (Not a directory)"),
         (["file/x-v0", "--out", "."], "file: cannot be written (Not a directory)"),

@@ -219,7 +219,7 @@ class Crew:
         if self._lost[post] > RETRIES:
             raise ClusterError(
                 f"a worker was lost {RETRIES + 1} times at the same work ({_ray.last_line(error)}); "
-                "the same command goes on from the last checkpoint"
+                "the same command resumes from the last checkpoint"
             ) from error
         with suppress(Exception):  # it may still live if only its answer was lost
             self._ray.kill(self._actors[post])

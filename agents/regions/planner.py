@@ -78,7 +78,7 @@ class RegionPlanner(SchedulePlanner):
             The best schedule found, never longer than the start's.
 
         Raises:
-            ConfigError: not a problem, an invalid budget, or a start that is none.
+            ConfigError: not a problem, an invalid budget, or an invalid start.
             UnknownName: no such scheduler.
             OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
         """

@@ -83,7 +83,7 @@ def build(recipe: Recipe, cluster: RayCluster | None = None) -> Any:
     if recipe.lanes * settings.n_steps % settings.batch_size:
         raise ConfigError(
             f"an update has {recipe.lanes} lanes * {settings.n_steps} n_steps = {recipe.lanes * settings.n_steps} "
-            f"steps, which is no multiple of batch_size {settings.batch_size}"
+            f"steps, which is not a multiple of batch_size {settings.batch_size}"
         )
     if cluster is None:
         envs = make_vec_env(recipe.env, recipe.lanes, recipe.seed, **recipe.environment())

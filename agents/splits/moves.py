@@ -107,7 +107,7 @@ class Moves(NamedTuple):
 
 
 def new_moves(count: int, keys: int) -> Moves:
-    """Make room for so many moves of so many key operators."""
+    """Allocate `count` moves of `keys` key operators."""
     return Moves(
         np.zeros(count, np.int32),
         np.zeros((count, keys), np.int32),

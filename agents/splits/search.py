@@ -150,7 +150,7 @@ class SplitSearch:
         return len(self._known)
 
     def advance(self, target: int) -> None:
-        """Search until so many plans are priced, the graph as it is and the patterns included."""
+        """Search until `target` plans are priced, the unsplit graph and the patterns included."""
         while self._patterns and self.priced < target:
             self._take(self._patterns.pop(0))
         barren = 0
@@ -231,7 +231,7 @@ class SplitSearch:
         return tuple(entries)
 
     def _watch(self) -> None:
-        """Price all moves of a draw; the search goes on as if it had not seen them."""
+        """Price all moves of a draw; the search continues as if it had not seen them."""
         for c in np.flatnonzero(self._moves.number).tolist():
             saved = 1.0 - self._simulated(self._moved(c)) / self.makespan
             self._rows.append(self._moves.inputs[c].astype(np.float32))

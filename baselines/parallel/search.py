@@ -47,7 +47,7 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     step. With several chunks, the stages of such a cut share out the layers of every round. The best are improved:
     boundaries move, stages take other groups or mixtures of them, swap, merge and split, as long as the simulated step
     gets shorter, and a plan that does not fit, as long as its fullest GPU gets emptier. The best plan is tried under
-    the other switches of the framework that may be chosen. In small problems branch and bound goes on from it. The
+    the other switches of the framework that may be chosen. In small problems branch and bound continues from it. The
     same problem gives the same plan.
 
     Args:

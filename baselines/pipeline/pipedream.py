@@ -107,7 +107,7 @@ def pipedream(
 
 
 def _rows(choice: npt.NDArray[np.int64], devices: int) -> list[tuple[int, int, int]]:
-    """First block, end and replicas of each stage of the best cut of all blocks on so many devices."""
+    """First block, end and replicas of each stage of the best cut of all blocks on `devices` devices."""
     rows, j, m = [], len(choice) - 1, devices
     while j > 0:
         i, replicas = choice[j, m]

@@ -50,11 +50,11 @@ def parse(
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise error(f"{where}: field {_repeated(key for key, _ in pairs)!r} stands twice in an object")
+            raise error(f"{where}: field {_repeated(key for key, _ in pairs)!r} appears twice in an object")
         return found
 
     def refuse(word: str) -> float:
-        raise error(f"{where}: {word} is no JSON number")
+        raise error(f"{where}: {word} is not a JSON number")
 
     deepest, count = nesting(text)
     if deepest > DEPTH:
@@ -113,7 +113,7 @@ def _repeated(keys: Iterable[str]) -> str:
         if key in seen:
             return key
         seen.add(key)
-    raise AssertionError("no key stands twice")
+    raise AssertionError("no key appears twice")
 
 
 def noun(value: object) -> str:

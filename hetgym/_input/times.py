@@ -22,7 +22,8 @@ def parse_time(text: str) -> float:
     """
     found = _TIME.fullmatch(text.strip())
     if not found or found[2] not in _UNITS or not 0 < (seconds := float(found[1]) * _UNITS[found[2]]) <= 1e6:
-        raise ConfigError(f"{text!r} is no time; write a number above 0 and one of {', '.join(_UNITS)}, as in 10ms")
+        units = ", ".join(_UNITS)
+        raise ConfigError(f"invalid duration {text!r}: expected a positive number with a unit ({units}), such as 10ms")
     return round(seconds, 12)
 
 

@@ -43,7 +43,7 @@ def record(kind: R) -> R:
         for field in fields:
             contiguous = isinstance(field, types.Array) and field.layout == "C" and field.ndim <= _MOST_DIMENSIONS
             if not contiguous and not isinstance(field, Record):
-                raise TypeError(f"a field of a {kind.__name__} is no C-contiguous array")
+                raise TypeError(f"a field of a {kind.__name__} is not a C-contiguous array")
         return Record(types.BaseTuple.from_types(fields, kind))
 
     return kind
@@ -144,7 +144,7 @@ def _row_of_tuple(record: Any, value: Any, c: Any) -> NativeValue:
     asm = ir.InlineAsm(ir.FunctionType(row.type, [row.type]), "", "=r,0,~{memory}", side_effect=True)
     failed = c.builder.icmp_signed("!=", wrong, wrong.type(0))
     with c.builder.if_then(failed, likely=False):
-        c.pyapi.err_set_string("PyExc_TypeError", f"a field of a {record.name} is no array")
+        c.pyapi.err_set_string("PyExc_TypeError", f"a field of a {record.name} is not an array")
     return NativeValue(c.builder.call(asm, [row]), is_error=failed)
 
 
@@ -156,7 +156,7 @@ _MOST_DIMENSIONS = 4
 
 
 def _write_row(record: Any, value: Any, c: Any, places: tuple[Any, Any, Any], at: int) -> tuple[int, Any]:
-    """Fill a row from a position on; where it goes on, and a number that is 0 unless a field is no array."""
+    """Fill a row from a position on; the next position, and a number that is 0 unless a field is not an array."""
     row, scratch, adapt = places
     wrong = ir.IntType(32)(0)
     for number, kind in enumerate(record.kind.types):

@@ -106,7 +106,7 @@ def done(shared: Int64Array) -> None:
 
 @lean
 def _finished(shared: Int64Array, patience: int) -> bool:
-    """True as soon as all items of a list are done, false if they are not after so many looks."""
+    """True as soon as all items of a list are done, false if they are not after `patience` looks."""
     looks, items = 0, len(shared) - _FIRST
     while looks < patience and _add(shared, _DONE, 0) < items:
         looks += 1

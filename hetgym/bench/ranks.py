@@ -179,7 +179,7 @@ def friedman(values: npt.ArrayLike) -> tuple[float, float]:
 
     Raises:
         MissingExtra: SciPy is not installed.
-        ConfigError: the table has fewer than two rows or two columns, or a value that is no number.
+        ConfigError: the table has fewer than two rows or two columns, or a value that is not a number.
     """
     require("scipy", EXTRA, "Friedman's test")
     from scipy import stats
@@ -188,7 +188,7 @@ def friedman(values: npt.ArrayLike) -> tuple[float, float]:
     if table.ndim != 2 or min(table.shape) < 2:
         raise ConfigError(f"Friedman's test needs two methods and two problems at least, not {table.shape}")
     if np.isnan(table).any():
-        raise ConfigError("Friedman's test ranks numbers, and NaN is none; leave out problems that a method fails on")
+        raise ConfigError("Friedman's test ranks numbers, not NaN; leave out problems that a method fails on")
     m, k = table.shape
     ranks = stats.rankdata(table, axis=0)
     ties = sum(

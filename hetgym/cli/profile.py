@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def profile(
-    name: Annotated[str, typer.Argument(help="Name of the table; a run of that name that was stopped goes on.")],
+    name: Annotated[str, typer.Argument(help="Name of the table; a run of that name that was stopped is resumed.")],
     designs: Annotated[
         str, typer.Option(help="Comma-separated space-filling designs of shapes, 'all' or 'none'.")
     ] = "all",
@@ -74,7 +74,7 @@ def profile(
     try:
         return _run(session, items, passes, as_json)
     except KeyboardInterrupt:
-        tell("interrupted: the same command goes on where it was")
+        tell("interrupted: the same command resumes the run")
         return 130
 
 

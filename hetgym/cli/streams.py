@@ -70,7 +70,7 @@ def forgiving() -> Iterator[list[OSError]]:
 
     Yields:
         A list that holds, once the context is closed, the error of stdout if there was one. A reader that
-        went away is none.
+        went away does not count.
     """
     errors: list[OSError] = []
     raws: dict[str, _Forgiving] = {}

@@ -76,7 +76,7 @@ def run(recipe: Recipe, output: Output, ray: str = "", workers: int | None = Non
     with _playing(ray, workers) as cluster:
         results = _train(recipe, output, cluster)
     if results is None:
-        tell("interrupted: the same command goes on from the last checkpoint")
+        tell("interrupted: the same command resumes from the last checkpoint")
         return 130
     if output.as_json:
         print_json(results)
@@ -121,7 +121,7 @@ def _train(recipe: Recipe, output: Output, cluster: RayCluster | None) -> dict[s
         try:
             training = TrainingRun(recipe, output.root / output.name, output.force, watch, cluster)
             if training.checkpoint is not None:
-                console.print(f"goes on at step {training.checkpoint.step:,} of {recipe.steps:,}", soft_wrap=True)
+                console.print(f"resuming at step {training.checkpoint.step:,} of {recipe.steps:,}", soft_wrap=True)
             training.train()
         except KeyboardInterrupt:
             return None

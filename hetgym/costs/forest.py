@@ -88,7 +88,7 @@ class Forest:
         """Rebuild from :meth:`arrays`, which may come from anywhere.
 
         Args:
-            arrays: name -> array; others than those of a forest are ignored.
+            arrays: name -> array; those that do not belong to a forest are ignored.
             columns: number of features.
             who: noun for the forest in messages.
 

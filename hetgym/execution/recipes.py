@@ -90,7 +90,7 @@ class _Writer:
         if schema is None or node.op != "call_function":
             name = self._traced.graph.operators[operator].name
             raise ExecutionError(
-                f"operator {name!r}: {node.target} is none of torch's own and cannot be sent to a worker"
+                f"operator {name!r}: {node.target} does not belong to torch and cannot be sent to a worker"
             )
         reads: list[int] = []
         arguments = [self._encode(value, operator, reads) for value in node.args]

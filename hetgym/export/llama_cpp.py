@@ -60,10 +60,10 @@ def export_llama_cpp(placement: Placement, backend: str = "CUDA") -> dict[str, A
     if backend not in BACKENDS:
         raise unknown_name("back end of llama.cpp", backend, BACKENDS)
     if not placement.language_model or any(name.startswith(("encoder.", "decoder.")) for name in placement.names):
-        raise ConfigError(f"{PROGRAM} runs language models, and {placement.title} is none of 'hetgym list decoders'")
+        raise ConfigError(f"{PROGRAM} runs language models, and {placement.title} is not one of 'hetgym list decoders'")
     for target in placement.used:
         if target.kind not in ("cpu", "gpu"):
-            lost(PROGRAM, f"names no device like {target.name}, which is no CPU and no GPU")
+            lost(PROGRAM, f"names no device like {target.name}, which is neither a CPU nor a GPU")
     slots = _slots(placement)
     gpus = list(dict.fromkeys(slot for slot in slots if slot.kind == "gpu"))
     offloaded = sum(slot.kind == "gpu" for slot in slots)

@@ -136,7 +136,7 @@ def check_operator(operator: Operator, where: str) -> None:
     except (ArithmeticError, IndexError, LookupError, TypeError, ValueError) as cause:
         shapes = ", ".join(str(list(t.shape)) for t in operator.inputs) or "nothing"
         raise GraphError(
-            f"{where}: operator {operator.name!r} is no valid {operator.kind}: its operands {shapes} or its attributes "
+            f"{where}: operator {operator.name!r} is not a valid {operator.kind}: operands {shapes} or attributes "
             f"{dict(operator.attributes)} do not fit"
         ) from cause
     if not all(math.isfinite(count) and count >= 0 for count in counts):

@@ -68,7 +68,7 @@ def bind(inputs: Sequence[onnx.ValueInfoProto], batch: int | None, dims: Mapping
 def _dynamic(value: onnx.ValueInfoProto) -> Iterator[tuple[str, int]]:
     """Key and position of each axis without a size."""
     if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
-        raise GraphError(f"input {value.name!r} is no tensor of known rank")
+        raise GraphError(f"input {value.name!r} is not a tensor of known rank")
     for axis, dim in enumerate(value.type.tensor_type.shape.dim):
         if dim.dim_value <= 0:  # older exporters write 0 or -1
             yield dim.dim_param or f"{value.name}:{axis}", axis

@@ -67,6 +67,6 @@ def _dimension(at_one: int, at_two: int, operator: str) -> int | str:
         return at_one
     if at_two != 2 * at_one:
         raise GraphError(
-            f"operator {operator!r}: dimension {at_one} becomes {at_two}, which is no multiple of the batch"
+            f"operator {operator!r}: dimension {at_one} becomes {at_two}, which is not a multiple of the batch"
         )
     return "batch" if at_one == 1 else f"{at_one}*batch"

@@ -101,7 +101,7 @@ class Schema(NamedTuple):
 
 @dataclass(frozen=True)
 class Target:
-    """What a node calls; ``_schema`` is None where it is no operator of a library."""
+    """What a node calls; ``_schema`` is None where it is not an operator of a library."""
 
     __name__: str
     _schema: Schema | None = None

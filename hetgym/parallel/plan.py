@@ -136,7 +136,7 @@ class ParallelPlan:
             raise ConfigError(f"plan: {len(self.stages)} stages are not {self.chunks} chunks on equal groups")
         if self.global_batch % (self.replicas * self.micro_batch):
             raise ConfigError(
-                f"plan: a global batch of {self.global_batch} is no multiple of {self.replicas} replicas times a "
+                f"plan: a global batch of {self.global_batch} is not a multiple of {self.replicas} replicas times a "
                 f"micro-batch of {self.micro_batch}"
             )
 

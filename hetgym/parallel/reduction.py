@@ -29,7 +29,7 @@ def as_pipeline(problem: TrainingProblem, data: int, micro_batch: int, tensors: 
         tensors: pool -> tensor degree; pools that are left out take no stage.
 
     Raises:
-        ConfigError: the global batch is no multiple, a pool has too few GPUs, or times or sizes are not known.
+        ConfigError: the global batch is not a multiple, a pool has too few GPUs, or times or sizes are not known.
         UnknownName: no such pool.
 
     >>> from hetgym.parallel import SIZES, TransformerLayers, load_cluster
@@ -40,7 +40,7 @@ def as_pipeline(problem: TrainingProblem, data: int, micro_batch: int, tensors: 
     """
     if problem.global_batch % (data * micro_batch):
         raise ConfigError(
-            f"a global batch of {problem.global_batch} is no multiple of {data} replicas times a micro-batch of "
+            f"a global batch of {problem.global_batch} is not a multiple of {data} replicas times a micro-batch of "
             f"{micro_batch}"
         )
     kinds, forward, backward = [], [], []

@@ -83,7 +83,7 @@ def pass_tables(objective: Objective, devices: int, blocks: int) -> PassTables:
 
 @lru_cache(maxsize=8)
 def _pass_tables(schedule: str, turns: int, rounds: int, devices: int, most: int) -> PassTables:
-    """As :func:`pass_tables`, for at most so many pieces; no schedule stands for requests."""
+    """As :func:`pass_tables`, for at most `most` pieces; no schedule stands for requests."""
     rows = [
         (v, p, schedule_table(schedule, p, turns, v) if schedule else request_table(p, turns))
         for v in range(1, rounds + 1)

@@ -150,7 +150,7 @@ Outline = tuple[str, tuple[str, ...]]
 
 
 def outline(target: Target) -> Outline:
-    """First line of a function's documentation, empty if it has none, and its parameters, none if it is no function.
+    """First line of a function's documentation and its parameters; empty without documentation, or if not a function.
 
     A function whose module is not loaded is looked up in the source, because loading compiled kernels only to
     list their names would take a second.

@@ -62,7 +62,7 @@ def fitted(problem: Problem, runtime: Runtime, place: Callable[[FloatArray], Sch
     Args:
         problem: the problem.
         runtime: the runtime that will run the schedule.
-        place: plans with so much room for weights on each device [d], in bytes; the room may be too small for all.
+        place: plans under these capacities for weights [d], in bytes; they may be too small for all.
 
     Raises:
         OutOfMemory: no plan that fits was found; the message says what the last one lacks.

@@ -74,7 +74,7 @@ def numbers(name: str, values: object, shape: tuple[int, ...]) -> FloatArray:
     try:
         array = np.array(values, np.float64)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{name} is no array of numbers ({error})") from error
+        raise ConfigError(f"{name} is not an array of numbers ({error})") from error
     if array.shape != shape:
         raise ConfigError(f"{name} has shape {list(array.shape)}, expected {list(shape)}")
     if np.isnan(array).any():

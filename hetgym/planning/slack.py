@@ -1,7 +1,7 @@
 """Slack reclaiming: operators that nothing waits for run at a lower clock, and the makespan stays.
 
 The clock is lowered step by step. Each step goes to the operator that saves the most energy for each second that it
-takes longer, among those that may finish so much later without delaying the end: this time is their slack. It is that
+takes longer, among those that may finish that much later without delaying the end: this time is their slack. It is that
 of the graph of data dependencies, with the transfers of the run at full clock, and of the order on each
 device. Sources: Kimura, Sato, Hotta, Boku, Takahashi, "Empirical study on reducing energy of parallel programs using
 slack reclamation by DVFS in a power-scalable high performance cluster", IEEE Cluster 2006; Huang, Su, Li, Xu, Shuang,

@@ -1,7 +1,7 @@
 """Clockworks: event loops that run a changed plan from where it first differs from the plan before.
 
 Up to the first thing that a change can affect, the runs of both plans are the same. So the state of a run is saved on
-the way, in up to :data:`ROWS` rows, and the run of a changed plan goes on from the last row that holds for it, too.
+the way, in up to :data:`ROWS` rows, and the run of a changed plan continues from the last row that holds for it, too.
 
 An operator that goes to another device, or gets another priority, matters as soon as one of its predecessors has
 finished; if it has none, from the start. In a fixed order, a device's queue matters from the launch of the last

@@ -496,7 +496,7 @@ def _price_by_events(p: ProblemArrays, c: Course, first: int, last: int, limit: 
 
 @inlined
 def _work(p: ProblemArrays, operator: int, device: int, switches: Switches) -> float:
-    """What an operator takes of its device in the event loop, however it is shared [s]."""
+    """Device time that an operator takes in the event loop, shared or not [s]."""
     cost = p.cost[operator, device]
     return float(cost if switches.streams == 1 else cost * p.occupancy[operator, device])
 

@@ -23,7 +23,7 @@ GUIDED = 0.5
 """Share of regions that begin so; the others begin anywhere, for good plans can lie behind worse ones."""
 
 DOUBLINGS = 6
-"""A region has at most 1, 2, 4, ... operators, each of so many sizes drawn as often."""
+"""A region has at most 1, 2, 4, ... operators, each of these sizes drawn as often."""
 
 EXCHANGED = 0.5
 """Share of regions in whose place another one comes: where devices are full, a region that only goes makes the plan

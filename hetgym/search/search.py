@@ -132,7 +132,7 @@ class Estimated(Search):
         Args:
             problem: the problem.
             runtime: the runtime that will run the schedule.
-            place: fills a timeline with so much room for weights on each device [d], and returns the makespan, too.
+            place: fills a timeline under these capacities for weights [d], in bytes, and returns the makespan, too.
 
         Raises:
             OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
@@ -169,7 +169,7 @@ class Estimated(Search):
 
 
 def clock() -> float:
-    """A clock that stands still while kernels are compiled, which happens once and is no search [s]."""
+    """A clock that stands still while kernels are compiled, which happens once and is not part of a search [s]."""
     return perf_counter() - compiling.seconds
 
 

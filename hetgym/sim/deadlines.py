@@ -47,7 +47,7 @@ def lateness(trace: Record, due: npt.ArrayLike, job: npt.ArrayLike | None = None
         job: [n] job of each operator, 0 to j - 1; by default every operator is a job of its own.
 
     Raises:
-        ProblemError: a deadline that is no number, negative or NaN, or a job without operators or without a deadline.
+        ProblemError: a deadline that is not a number, negative or NaN; or a job without operators or a deadline.
 
     >>> from hetgym import Problem, Schedule, simulate
     >>> problem = Problem.from_arrays([[2.0], [3.0]], [])

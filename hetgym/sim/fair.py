@@ -139,7 +139,7 @@ def next_completion(flows: Flows, now: float) -> float:
 
 @step
 def advance(flows: Flows, seconds: float) -> None:
-    """Transfer what the active flows carry in so many seconds at their current rates."""
+    """Transfer what the active flows carry in `seconds` at their current rates."""
     for k in range(flows.tally[0]):
         edge = flows.active[k]
         left = flows.left[edge] - flows.rate[edge] * seconds

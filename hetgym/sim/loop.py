@@ -1,7 +1,7 @@
 """The event loop: simulation with a clock, for runs in which the order of events matters.
 
 A schedule is a run whose operators are all committed at time 0 (:func:`begin_schedule`); online, they
-are committed while the run goes on (:mod:`hetgym.sim.decisions`). Shared links, several streams, pulled
+are committed during the run (:mod:`hetgym.sim.decisions`). Shared links, several streams, pulled
 transfers, fair sharing, dispatch by priorities and decisions need the loop. Runs that need no clock go
 through :mod:`hetgym.sim.sweep`.
 

@@ -89,5 +89,5 @@ def objective(given: str | Objective) -> Objective:
         try:
             weights[name] = float(number) if equals else 1.0
         except ValueError:
-            raise ConfigError(f"objective {shown(given)}: {shown(number)} is no number") from None
+            raise ConfigError(f"objective {shown(given)}: {shown(number)} is not a number") from None
     return Objective(**weights)

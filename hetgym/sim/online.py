@@ -1,4 +1,4 @@
-"""Online scheduling: a callable decides while the run goes on.
+"""Online scheduling: a callable decides during the run.
 
 The simulator stops at every moment at which operators can be committed to devices and calls the
 scheduler, which is any Python callable::
@@ -122,7 +122,7 @@ Decision = tuple[int, int] | None
 
 
 class OnlineSimulation:
-    """A run that goes on from decision to decision.
+    """A run that advances from decision to decision.
 
     While :attr:`over` is false the caller must :meth:`commit` one of the operators that are
     :attr:`ready`, or :meth:`wait`. :func:`online` is the loop around it.
@@ -286,7 +286,7 @@ def online(
     release: npt.ArrayLike | None = None,
     changes: Sequence[SlowDown | Loss] = (),
 ) -> Trace:
-    """Run a problem under a scheduler that decides while the run goes on.
+    """Run a problem under a scheduler that decides during the run.
 
     Args:
         problem: the problem to run.

@@ -1,7 +1,7 @@
 """Progress: the arrays that a run with a clock keeps besides the state.
 
 A run is a schedule whose operators are all committed to devices at time 0, or one whose operators are
-committed while it goes on. Both are the same record, and :mod:`hetgym.sim.loop` runs both.
+committed during it. Both are the same record, and :mod:`hetgym.sim.loop` runs both.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def schedule_progress(p: ProblemArrays, switches: Switches, factor: FloatArray, 
 def online_progress(
     p: ProblemArrays, switches: Switches, factor: FloatArray, changed: IntArray, change: FloatArray
 ) -> Progress:
-    """Allocate for one run whose operators are committed while it goes on.
+    """Allocate for one run whose operators are committed during it.
 
     Args:
         p: the problem.

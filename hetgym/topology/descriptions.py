@@ -139,7 +139,7 @@ def nccl(root: Element, where: str, gpu: str = "") -> Machine:
         gpu: name of all GPUs; their PCI numbers say it by default.
 
     Raises:
-        PlatformError: no GPU, one that stands twice, outside a PCI device or without PCI numbers; links of RCCL or to
+        PlatformError: no GPU, a duplicate one, one outside a PCI device or without PCI numbers; links of RCCL or to
             processors, a link of a GPU to itself, counts of a pair that contradict each other, or a count that is no
             number or above :data:`MOST_NVLINKS`.
     """
@@ -158,7 +158,7 @@ def nccl(root: Element, where: str, gpu: str = "") -> Machine:
         bus, number = pci.get("busid").lower(), len(gpus)
         if bus in buses:
             raise PlatformError(
-                f"{where}: the GPU {shown(bus)} stands twice; let a run on one node write it, with a rank for each GPU"
+                f"{where}: duplicate GPU {shown(bus)}; let a run on one node write it, with a rank for each GPU"
             )
         if any(link.tag == "xgmi" for link in element.children):
             raise PlatformError(
@@ -204,7 +204,7 @@ def _count(link: Element, where: str) -> int:
     """Number of NVLinks or C2C links."""
     count = link.get("count")
     if not re.fullmatch(r"\d{1,3}", count):
-        raise PlatformError(f"{where}: an {link.tag} of count {shown(count)}, which is no whole number")
+        raise PlatformError(f"{where}: an {link.tag} of count {shown(count)}, which is not a whole number")
     if int(count) > MOST_NVLINKS:
         raise PlatformError(f"{where}: an {link.tag} of count {count}, and a GPU has up to {MOST_NVLINKS}")
     return int(count)
@@ -233,7 +233,7 @@ def hwloc(root: Element, where: str, cpus: bool = True, gpu: str = "") -> Machin
         gpu: name of all GPUs; those of the file by default.
 
     Raises:
-        PlatformError: an old version of the format, or a figure that is no number.
+        PlatformError: an old version of the format, or a figure that is not a number.
     """
     if not root.get("version").startswith(("2", "3")):
         raise PlatformError(
@@ -283,7 +283,7 @@ def _mask(text: str) -> int:
 def _whole(element: Element, key: str, where: str) -> int:
     text = element.get(key) or "0"
     if not re.fullmatch(r"\d{1,18}", text):
-        raise PlatformError(f"{where}: {key} is {shown(text)}, which is no whole number")
+        raise PlatformError(f"{where}: {key} is {shown(text)}, which is not a whole number")
     return int(text)
 
 

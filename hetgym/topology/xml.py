@@ -49,7 +49,7 @@ def parse_xml(data: bytes, where: str) -> Element:
     file is loaded.
 
     Raises:
-        PlatformError: the document is no XML, declares entities or types, is nested deeper than :data:`DEPTH`, or has
+        PlatformError: the document is not XML, declares entities or types, is nested deeper than :data:`DEPTH`, or has
             more elements than :data:`ELEMENTS`.
     """
     parser = expat.ParserCreate()

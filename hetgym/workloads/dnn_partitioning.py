@@ -107,7 +107,7 @@ def read_partitioning(document: object, where: str) -> Partitioning:
                 raise row.fail(key, f"is {number}, which no node has")
             ends.append(place[number])
         if (ends[0], ends[1]) in seen:
-            raise ProblemError(f"{row.place}: the edge {row.raw('sourceId')} -> {row.raw('destId')} stands twice")
+            raise ProblemError(f"{row.place}: the edge {row.raw('sourceId')} -> {row.raw('destId')} appears twice")
         seen.add((ends[0], ends[1]))
         found.edges.append((ends[0], ends[1], row.number("cost") * MILLISECOND, row.number("size", 0)))
     return found

@@ -55,7 +55,7 @@ def read_dot(path: Path, name: str, devices: int | None = None) -> Problem:
         devices: number of devices; by default as many as the costs of a node that has one for each.
 
     Raises:
-        ProblemError: the file is missing, unreadable or not such a graph, an edge stands twice, or as in
+        ProblemError: the file is missing, unreadable or not such a graph, an edge appears twice, or as in
             :func:`~hetgym.workloads.from_networkx.from_networkx`.
     """
     parser = _Parser(str(path), read_text(path, LIMIT_BYTES, ProblemError))
@@ -134,7 +134,7 @@ class _Parser:
             raise self._fail(repr(mark))
 
     def _name(self) -> str:
-        """A name: a word, or a quoted text, which is no keyword even if it reads like one."""
+        """A name: a word, or a quoted text, which is not a keyword even if it reads like one."""
         if self._next[0] == "text" or (self._next[0] == "word" and self._next[1].lower() not in _KEYWORDS):
             return self._take()
         raise self._fail("a name")
@@ -158,7 +158,7 @@ class _Parser:
             self._graph.nodes[ends[0]].update(given)
         for u, v in zip(ends, ends[1:], strict=False):
             if self._graph.has_edge(u, v):
-                raise self._error(f"the edge {shown(u)} -> {shown(v)} stands twice")
+                raise self._error(f"the edge {shown(u)} -> {shown(v)} appears twice")
             self._graph.add_edge(u, v, **{**self._defaults["edge"], **given})
         if len(self._graph) > MOST_OPERATORS:
             raise self._error(f"more than {MOST_OPERATORS} nodes")

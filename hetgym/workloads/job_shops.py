@@ -50,7 +50,7 @@ def read_job_shop(path: Path, name: str) -> Problem:
         if line.words[0].lower() in ("times", "machines"):
             titled = True
         elif len(rows) == 2 * jobs or line.words[0].lower() == "nb":
-            raise line.fail(f"the file goes on after an instance of {jobs} jobs; a problem is a file with one instance")
+            raise line.fail(f"the file continues after an instance of {jobs} jobs; a file holds one instance")
         else:
             rows.append(line)
     if len(rows) == 2 * jobs:

@@ -69,7 +69,7 @@ class Line:
 
 
 def as_number(word: str) -> float | None:
-    """A number from 0 to :data:`~hetgym.workloads.documents.LARGEST`; None if the word is none."""
+    """A number from 0 to :data:`~hetgym.workloads.documents.LARGEST`; None if the word is not one."""
     value = float(word) if _NUMBER.fullmatch(word) else -1.0
     return value if 0 <= value <= LARGEST else None
 
@@ -109,9 +109,9 @@ class Lines:
         return line
 
     def finish(self) -> None:
-        """Refuse a file that goes on."""
+        """Refuse a file that continues."""
         for line in self._lines:
-            raise line.fail("the file goes on where its end is expected")
+            raise line.fail("the file continues where its end is expected")
 
 
 def checked_devices(devices: object) -> int:

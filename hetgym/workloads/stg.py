@@ -68,7 +68,7 @@ def _tasks(lines: Lines, most: int) -> tuple[list[float], list[tuple[int, int, f
     first = 0
     for line in lines:
         if len(times) == most:
-            raise line.fail(f"the file goes on after {most} tasks, dummies included")
+            raise line.fail(f"the file continues after {most} tasks, dummies included")
         task = line.whole(0, "the number of a task", 0, MOST_OPERATORS)
         if not times and task == 1:
             first = 1

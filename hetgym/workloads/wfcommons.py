@@ -159,7 +159,7 @@ def _tasks(workflow: Row) -> tuple[dict[str, _Task], dict[str, float]]:
         if name not in tasks:
             raise row.fail("id", f"is {name!r}, which no task of the specification has")
         if tasks[name].seconds >= 0:
-            raise row.fail("id", f"is {name!r}, which stands twice")
+            raise row.fail("id", f"is {name!r}, which appears twice")
         tasks[name].seconds = row.number("runtimeInSeconds")
         machines = row.texts("machines", [])
         tasks[name].machine = machines[0] if machines else None
@@ -179,7 +179,7 @@ def _cores(row: Row, key: str) -> int:
 
 def _enter(tasks: dict[str, _Task], name: str, task: _Task, row: Row) -> None:
     if name in tasks:
-        raise ProblemError(f"{row.place}: task {name!r} stands twice")
+        raise ProblemError(f"{row.place}: task {name!r} appears twice")
     tasks[name] = task
 
 
@@ -201,7 +201,7 @@ def _machines(holder: Row) -> list[_Machine]:
         speed = cpu.number("speedInMHz" if "speedInMHz" in cpu.fields else "speed", 0)
         name = row.text("nodeName")
         if name in found:
-            raise row.fail("nodeName", f"is {name!r}, which stands twice")
+            raise row.fail("nodeName", f"is {name!r}, which appears twice")
         found[name] = _Machine(name, max(1, count), speed, row.number("memoryInBytes", 0))
     known = all(machine.speed > 0 for machine in found.values())
     return [machine if known else machine._replace(speed=1.0) for machine in found.values()] or [_Machine("machine")]
@@ -223,7 +223,7 @@ def _edges(tasks: dict[str, _Task], sizes: dict[str, float], where: str) -> tupl
     for i, task in enumerate(tasks.values()):
         for name in (*task.parents, *task.children):
             if name not in number:
-                raise ProblemError(f"{where}: task {task.name!r} names {name!r}, which is no task")
+                raise ProblemError(f"{where}: task {task.name!r} names {name!r}, which is not a task")
         parents[i] |= {number[name] for name in task.parents}
         for name in task.children:
             parents[number[name]].add(i)

@@ -90,7 +90,7 @@ def test_friedman_of_rounding_first_base() -> None:
     assert friedman(np.ones((3, 4))) == (0.0, 1.0)
     with pytest.raises(ValueError, match="two methods"):
         friedman([[1.0, 2.0]])
-    with pytest.raises(ConfigError, match="NaN is none"):
+    with pytest.raises(ConfigError, match="not NaN"):
         friedman([[1.0, 2.0], [2.0, float("nan")]])
 
 

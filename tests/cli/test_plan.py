@@ -135,7 +135,7 @@ def test_odd_words_of_plan_are_refused_in_one_sentence(tmp_path: Path) -> None:
         (("--dtype", "float17"), "a graph cannot be cast to 'float17'"),
         (("--phase", "decode"), "option 'phase' is for language models"),
         (("--order", "random"), "--order is device or ready"),
-        (("--budget", "soon"), "'soon' is no time"),
+        (("--budget", "soon"), "invalid duration 'soon'"),
         (("--objective", "energi"), "unknown objective 'energi'; did you mean 'energy'"),
         (("--objective", "cost"), "does not state the price of all devices"),
         (("--runtime", "links,stream=2"), "unknown switch of a runtime 'stream'; did you mean 'streams'"),

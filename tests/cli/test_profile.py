@@ -100,7 +100,7 @@ Profile._measure = interrupted
 {HETGYM}
 """
     done = run(*SMALL, cwd=tmp_path, code=code)
-    assert done.returncode == 130 and done.stderr.splitlines()[-1].startswith("interrupted: the same command goes on")
+    assert done.returncode == 130 and done.stderr.splitlines()[-1].startswith("interrupted: the same command resumes")
     assert (tmp_path / "measurements" / "mine.part.csv").is_file()
 
 

@@ -147,7 +147,7 @@ def _dumped(document: Any) -> bytes:
 
 
 def in_json(data: bytes, rng: Rng) -> bytes:
-    """Change a place of a JSON document; now and then a field stands twice."""
+    """Change a place of a JSON document; now and then a field appears twice."""
     text = _dumped(change(json.loads(data), rng))
     return text.replace(b'": ', b'": 0, "a": ', 1) if rng.random() < 0.02 else text
 

@@ -428,7 +428,7 @@ def broken(change):
         (model([helper.make_node("Constant", [], [])], [], [value("y", None)]), "lacks an operand or a result"),
         (broken(lambda m: m.graph.node.add(op_type="Relu", input=["x"], output=["y"])), "makes 'y', which exists"),
         (broken(lambda m: m.graph.node.insert(0, node("Add", "x,y", "z"))), "node 0 .Add. reads 'y'"),
-        (broken(lambda m: m.graph.input[0].type.Clear()), "input 'x' is no tensor of known rank"),
+        (broken(lambda m: m.graph.input[0].type.Clear()), "input 'x' is not a tensor of known rank"),
         (broken(lambda m: m.graph.input[0].type.CopyFrom(helper.make_tensor_type_proto(99, [2]))), "element type 99"),
         (broken(lambda m: m.graph.input[0].type.CopyFrom(value("x", [2], 8).type)), "no dtype is called 'string'"),
         (broken(lambda m: m.graph.input[0].type.CopyFrom(value("x", [1 << 62] * 3).type)), "out of range"),

@@ -121,7 +121,7 @@ def test_a_parametric_document_gives_the_graph_at_every_batch(batch):
 @pytest.mark.parametrize(
     ("importer", "sentence"),
     [
-        (lambda b: sized(b, extra=1), "operator 'r': dimension 13 becomes 25, which is no multiple"),
+        (lambda b: sized(b, extra=1), "operator 'r': dimension 13 becomes 25, which is not a multiple"),
         (lambda b: sized(min(b, 2)), "at batch 3 is not what its batches 1 and 2 foretell"),
         (lambda b: tiny() if b == 1 else sized(b), "changes its structure"),
         (lambda b: ranked(b), r"operator 'a': the rank of \(1,\) changes"),
@@ -175,7 +175,7 @@ BAD = [
     (("operators", 1, "inputs"), [3], r"operators\[1\].inputs names tensor 3, but there are 3"),
     (("operators", 1, "inputs"), ["x"], "is 'x', not a whole number"),
     (("operators", 1, "outputs"), [], "outputs is empty"),
-    (("operators", 0, "inputs"), [0], "operator 'conv' is no valid Conv"),
+    (("operators", 0, "inputs"), [0], "operator 'conv' is not a valid Conv"),
     (("operators", 0, "attributes"), [], "attributes is a list, not an object"),
     (("operators", 0, "attributes", "group"), None, "'group'. is null, not a number"),
     (("operators", 0, "attributes", "group"), True, "'group'. is True, not a number"),
@@ -184,7 +184,7 @@ BAD = [
     (("operators", 1), {"name": "t", "kind": "Task", "inputs": [], "outputs": [0], "attributes": {"flops": -1.0}},
      "'t' .Task. has a negative or infinite cost"),
     (("operators", 1), {"name": "p", "kind": "MaxPool", "inputs": [0], "outputs": [0],
-                        "attributes": {"kernel_shape": "x"}}, "'p' is no valid MaxPool"),
+                        "attributes": {"kernel_shape": "x"}}, "'p' is not a valid MaxPool"),
     (("edges", 0), [0, 0], r"edges\[0\] has 2 numbers, not source, slot and target"),
     (("edges", 0), [0, 0, "1"], r"edges\[0\] is '1', not a whole number"),
     (("edges", 0), [0, 1, 1], "reads output 1 of 'conv', which has 1"),
@@ -226,7 +226,7 @@ def test_missing_fields(field):
     ("text", "sentence"),
     [
         ('{"format"', "not JSON"),
-        ('{"name": "a", "name": "b"}', "field 'name' stands twice"),
+        ('{"name": "a", "name": "b"}', "field 'name' appears twice"),
         ('{"version": NaN}', "NaN is no JSON number"),
         ('{"version": -Infinity}', "-Infinity is no JSON number"),
         ('{"a":' * 100_000, "nested too deeply"),

@@ -147,7 +147,7 @@ BAD = [
     ("a.jsp", "1 2\n0 1 1 " + "9" * 5000, "a time is '99"),
     ("a.txt", TAILLARD.replace(" 3  2  1", " 3  2"), "a.txt, line 4: 2 numbers, not 3"),
     ("a.txt", TAILLARD.replace(" 1  3  2", " 0  3  2"), "line 7: a machine is '0', not a whole number from 1 to 3"),
-    ("a.txt", TAILLARD + TAILLARD, "line 9: the file goes on after an instance of 2 jobs; a problem is a file"),
+    ("a.txt", TAILLARD + TAILLARD, "line 9: the file continues after an instance of 2 jobs; a file holds one instance"),
     ("a.txt", TAILLARD.rpartition(" 3  1")[0], "a.txt: 3 lines after the first; 2 jobs have 4 lines"),
     ("a.fjs", "2 2\n1 1 1 1\n", "a.fjs: ends before job 2 of 2"),
     ("a.fjs", "1 2\n2 1 1 1\n", "line 2: ends before the number of choices"),
@@ -156,7 +156,7 @@ BAD = [
     ("a.fjs", "1 2\n1 3 1 1 2 3 2 3\n", "the number of choices is '3', not a whole number from 1 to 2"),
     ("a.fjs", "1 2\n1 1 0 1\n", "a machine is '0', not a whole number from 1 to 2"),
     ("a.fjs", "1 2\n1 1 1 1 7\n", "line 2: 5 numbers, not 4"),
-    ("a.fjs", "1 2\n1 1 1 1\n9 9", "line 3: the file goes on"),
+    ("a.fjs", "1 2\n1 1 1 1\n9 9", "line 3: the file continues"),
     ("a.fjs", "1 2\n0\n", "the number of operations is '0'"),
 ]  # fmt: skip
 

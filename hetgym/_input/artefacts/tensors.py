@@ -79,7 +79,7 @@ def _places(
             raise error(f"{where}: tensor {shown(name)} has dtype {shown(entry['dtype'])}; hetgym keeps {known}")
         shape, span = entry["shape"], entry["data_offsets"]
         if not _whole(shape) or not _whole(span) or len(span) != 2:
-            raise error(f"{where}: tensor {shown(name)} has a shape or a place that is none")
+            raise error(f"{where}: tensor {shown(name)} has an invalid shape or place")
         dtype = np.dtype(_DTYPES[entry["dtype"]])
         check_type(name, dtype, tuple(shape), declared[name], sizes, where, error)
         if math.prod(shape) * dtype.itemsize != span[1] - span[0]:

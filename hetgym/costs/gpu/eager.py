@@ -383,7 +383,7 @@ def _within(value: object, what: str) -> float:
     """Check a number of a header against the legal range."""
     if type(value) in (int, float) and -LARGEST_RATIO <= value <= LARGEST_RATIO:  # type: ignore[operator]
         return float(value)  # type: ignore[arg-type]
-    raise ArtefactError(f"{what}: {value!r} is no log ratio within {LARGEST_RATIO:g}")
+    raise ArtefactError(f"{what}: {value!r} is not a log ratio within {LARGEST_RATIO:g}")
 
 
 def _rising(values: object, what: str) -> Pair:

@@ -207,7 +207,7 @@ numbers of a head, bytes of a number of keys and values, and 1 if queries see no
 
 
 def attention_dimensions(operator: Operator) -> tuple[float, ...] | None:
-    """The row :data:`ATTENTION` of an operator, as if computed in 16 bits; None if it is no attention of floats.
+    """The row :data:`ATTENTION` of an operator, as if computed in 16 bits; None if it is not an attention of floats.
 
     Queries are [..., heads, rows, width]; keys and values [..., key heads, keys, width]. The last query sees all keys,
     whether masked or not, so that ``queries`` of 1 is a step of decoding with a cache.

@@ -126,7 +126,7 @@ def read_events(document: Any, where: str) -> Events:
         where: the file, for messages.
 
     Raises:
-        GraphError: an event is no object, or has no usable name or time; or there are too many events.
+        GraphError: an event is not an object, or has no usable name or time; or there are too many events.
     """
     rows = document["traceEvents"] if isinstance(document, Mapping) else document
     if not isinstance(rows, list):

@@ -68,7 +68,7 @@ def hand_over(threads: list[list[Step]]) -> None:
     the device's runtime wait for the device instead.
 
     A step that the end of the recording cut off, see :func:`_cut_off`, waits for the end of B's work in any case, and
-    is no work that another one could wait for.
+    is not work that another one could wait for.
 
     Args:
         threads: steps of each thread, as :func:`tile` makes them.

@@ -40,7 +40,7 @@ def training(graph: DataflowGraph, optimizer: str = "sgd") -> DataflowGraph:
 
     Raises:
         UnknownName: no such optimizer.
-        GraphError: the graph writes a cache of keys and values, so it is no forward pass of training.
+        GraphError: the graph writes a cache of keys and values, so it is not a forward pass of training.
     """
     if optimizer not in OPTIMIZERS:
         raise unknown_name("optimizer", optimizer, OPTIMIZERS)

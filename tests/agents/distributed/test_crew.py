@@ -218,7 +218,7 @@ def test_a_worker_that_is_lost_every_time() -> None:
     ray = OneProcess(range(3, 100))
     crew = Crew(ray, Failing, [()] * 2)
     assert crew.all("work", [(1,), (2,)]) == [1.0, 0.5]
-    with pytest.raises(ClusterError, match=r"lost 4 times at the same work \(gone\); the same command goes on"):
+    with pytest.raises(ClusterError, match=r"lost 4 times at the same work \(gone\); the same command resumes"):
         crew.each("work", [(1,)])
     assert ray.started == 2 + RETRIES
 

@@ -190,7 +190,7 @@ def test_the_command_goes_on_when_a_worker_is_killed_and_stops_at_ctrl_c(tmp_pat
     lines = said.splitlines()
     assert lines[0].endswith("on 1 node: 2 workers")
     assert all("steps/s" in line for line in lines[1:-1])
-    assert lines[-1] == "interrupted: the same command goes on from the last checkpoint"
+    assert lines[-1] == "interrupted: the same command resumes from the last checkpoint"
     for name in ("x", "whole"):
         done = subprocess.run([*COMMAND, *words, "--name", name, "--json"], cwd=tmp_path, env=env, capture_output=True)
         assert done.returncode == 0
