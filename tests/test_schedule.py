@@ -292,3 +292,18 @@ def test_fields_of_another_type_are_one_sentence(fields):
 def test_a_placement_alone_is_no_schedule() -> None:
     with pytest.raises(InvalidSchedule, match="a schedule is a hetgym.Schedule, not list"):
         validate(textbook("topcuoglu"), [0] * 10)  # type: ignore[arg-type]
+
+
+def test_exclusivity_goes_by_the_stated_finish() -> None:
+    """Operator 0 takes 2 s and is said to hold its device for 3 s."""
+    problem = Problem.from_arrays([[2.0], [2.0]], [])
+    with pytest.raises(InvalidSchedule, match="^exclusivity: operator 1 .* starts at 2 .* operator 0 .* until 3"):
+        validate(problem, Schedule([0, 0], start=[0.0, 2.0], finish=[3.0, 4.0]))
+    validate(problem, Schedule([0, 0], start=[0.0, 3.0], finish=[3.0, 5.0]))
+
+
+def test_precedence_goes_by_the_stated_finish() -> None:
+    problem = Problem.from_arrays([[2.0, 9.0], [9.0, 2.0]], [(0, 1, 1.0)])
+    with pytest.raises(InvalidSchedule, match="^precedence: operator 1 .* starts at 3, .* can arrive at 4"):
+        validate(problem, Schedule([0, 1], start=[0.0, 3.0], finish=[3.0, 5.0]))
+    validate(problem, Schedule([0, 1], start=[0.0, 4.0], finish=[3.0, 6.0]))

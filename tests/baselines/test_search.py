@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
+from typing import Any
+
 import numpy as np
 import oracle
 import pytest
@@ -14,6 +18,7 @@ from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.planning.timeline import with_times
 from hetgym.schedule import Schedule
 from hetgym.search.search import run
+from hetgym.search.walk import PLACED
 from hetgym.workloads import RandomMix, textbook
 
 PILOTS = ("pilot", "pilot-append", "pilot-append-eft", "pilot-eft")
@@ -193,3 +198,29 @@ def test_region_annealing_exchanges_regions(runtime: str) -> None:
     search = RegionAnnealing(problem, start, heat=1e-6, runtime=runtime)
     run(search, 1_000, None)
     assert search.schedule().makespan == 2.0
+
+
+def test_cpgc_shares_its_budget_over_the_starts_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third for the first of three starts; what a start leaves goes to the others."""
+    module, seen = sys.modules["hetgym.baselines.cpgc"], []
+    correct = module._correct
+
+    def record(*arguments: Any) -> None:
+        correct(*arguments)
+        seen.append((arguments[-1], int(arguments[1].counts[PLACED])))
+
+    monkeypatch.setattr(module, "_correct", record)
+    for budget, problem in itertools.product((300, 2000), mixed(4)):
+        seen.clear()
+        get("cpgc", budget=budget)(problem)
+        left = budget
+        for starts, (target, placed) in zip((3, 2, 1), seen, strict=True):
+            assert target == left // starts
+            left -= placed
+
+
+def test_more_passes_of_peft_return_the_best_of_all() -> None:
+    """Later passes are often worse than earlier ones."""
+    for problem in mixed(12):
+        makespans = [get("peft", passes=passes)(problem).makespan for passes in (1, 2, 3, 4)]
+        assert makespans == sorted(makespans, reverse=True)

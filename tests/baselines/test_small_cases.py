@@ -208,3 +208,11 @@ def test_every_ready_operator_is_rated_again_where_transfers_are_booked(
         _, _, device, i, start = min(pairs)
         book(p, line, i, device, start)
     assert get(name)(problem, runtime).assignment.tolist() == line.assignment.tolist()
+
+
+def test_gdl_looks_at_the_first_of_descendants_that_get_equally_much() -> None:
+    """Operator 1, which runs well on device 0, and operator 2, which does on device 1, get 20 bytes each."""
+    problem = Problem.from_arrays([[2.0, 2.0], [1.0, 9.0], [9.0, 1.0]], [(0, 2, 20.0), (0, 1, 20.0)])
+    assert starts("gdl", problem)[0][0] == 0
+    swapped = Problem.from_arrays([[2.0, 2.0], [9.0, 1.0], [1.0, 9.0]], [(0, 2, 20.0), (0, 1, 20.0)])
+    assert starts("gdl", swapped)[0][0] == 1

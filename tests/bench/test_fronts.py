@@ -80,3 +80,17 @@ def test_choices_say_what_is_best_within_a_time_and_how_surely() -> None:
 def test_the_ladder_goes_down_to_the_quickest() -> None:
     assert ladder(FOUND, [0.01, 0.1]) == [1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.1]
     assert ladder(FOUND[:1], []) == [2e-4, 5e-4, 1e-3]
+
+
+def test_budgets_of_equal_makespans_and_other_times_are_points_of_their_own() -> None:
+    rows = [row("a", "x", budget, seconds, 0.1) for budget, seconds in ((0.1, 0.1), (1.0, 0.9), (2.0, 0.9))]
+    assert [point.budget_s for point in points(rows, rng())] == [0.1, 1.0]
+
+
+def test_the_second_best_is_another_scheduler() -> None:
+    rows = [row("a", "cut", budget, budget, gap) for budget, gap in ((0.1, 0.2), (1.0, 0.1))]
+    others = [*rows, row("a", "heft", None, 1e-4, 0.3)]
+    for some, second in ((rows, None), (others, "heft")):
+        (choice,) = choices(points(some, rng()), some, "classic", [1.0], rng())
+        assert choice.best.budget_s == 1.0
+        assert (choice.second and choice.second.scheduler) == second

@@ -53,6 +53,11 @@ def test_ties_are_wins_for_all() -> None:
     assert {line.scheduler: line.wins for line in summarise(ROWS)} == {"x": 2, "y": 2}
 
 
+def test_a_tie_up_to_rounding_is_a_win() -> None:
+    rows = with_gaps([row("a", "x", 4.0), row("a", "y", 4.0 * (1 + 5e-10)), row("a", "z", 4.0 * (1 + 2e-9))])
+    assert {line.scheduler: line.wins for line in summarise(rows)} == {"x": 1, "y": 1, "z": 0}
+
+
 def test_failures_are_counted_and_do_not_enter_the_means() -> None:
     rows = with_gaps([row("a", "x", 4.0), row("a", "y", None), row("b", "x", 4.0), row("b", "y", 8.0)])
     line = next(line for line in summarise(rows) if line.scheduler == "y")

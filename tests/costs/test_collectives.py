@@ -78,6 +78,27 @@ def test_between_nodes_the_adapters_count():
     assert 0.9 < 2 * 3 / 4 * 2**32 / once / links.network < 0.95
 
 
+def test_an_all_reduce_by_direct_reads_ends_at_its_limit():
+    links = LINKS["nvlink3"]
+    assert [latency_of("custom-all-reduce", gpus, links) for gpus in (2, 8)] == pytest.approx([4.9e-6, 5.5e-6])
+    sizes = np.array([CUSTOM_LIMIT / 4, CUSTOM_LIMIT])
+    library, direct = (collective_seconds(kind, sizes, 2, links) for kind in ("all-reduce", "custom-all-reduce"))
+    assert direct[0] < library[0] and direct[1] == library[1]
+    quick = replace(links, direct=1e-9)  # would be faster beyond the limit, too
+    assert collective_seconds("custom-all-reduce", CUSTOM_LIMIT, 2, quick) == library[1]
+    assert (
+        collective_seconds("custom-all-reduce", sizes, 4, links, 2)
+        == collective_seconds("all-reduce", sizes, 4, links, 2)
+    ).all()
+
+
+def test_switches_add_numbers_within_one_node():
+    with_switch, without = LINKS["nvlink4"], replace(LINKS["nvlink4"], switch=False)
+    assert all_reduce_seconds(2**28, 8, with_switch) < all_reduce_seconds(2**28, 8, without)
+    assert all_reduce_seconds(2**28, 16, with_switch, 2) == all_reduce_seconds(2**28, 16, without, 2)
+    assert all_gather_seconds(2**28, 8, with_switch) == all_gather_seconds(2**28, 8, without)
+
+
 def test_what_moves_nothing_takes_no_time():
     assert all_reduce_seconds(2**30, 1, LINKS["pcie4"]) == 0
     assert collective_seconds("all-gather", [0, -1, 8], 8, LINKS["nvlink4"])[:2].tolist() == [0, 0]

@@ -1,5 +1,7 @@
 """Features: the loop sizes of each kind, and that every legal operator has them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -32,6 +34,32 @@ def weight(*shape):
             Operator("c", "Conv", (Tensor((1, 8, 4, 4)), weight(8, 1, 3, 3)), (Tensor((1, 8, 2, 2)),), {"group": 8}),
             "Conv-depthwise",
             (8, 4, 1, 9),
+        ),
+        (
+            Operator("c", "Conv", (Tensor((2, 8, 4, 4)), weight(6, 8, 1, 1)), (Tensor((2, 6, 4, 4)),)),
+            "Conv-pointwise",
+            (1, 32, 6, 8),
+        ),
+        (
+            Operator("c", "Conv", (Tensor((1, 8, 4, 4)), weight(6, 4, 3, 3)), (Tensor((1, 6, 2, 2)),), {"group": 2}),
+            "Conv-grouped",
+            (2, 4, 3, 36),
+        ),
+        (
+            Operator("p", "MaxPool", (Tensor((2, 8, 6, 6)),), (Tensor((2, 8, 2, 3)),), {"kernel_shape": (3, 2)}),
+            "MaxPool",
+            (16, 6, 3, 6),
+        ),
+        (Operator("r", "ReduceSum", (Tensor((6, 11)),), (Tensor((11,)),)), "ReduceSum", (1, 11, 6, 1)),
+        (
+            Operator("s", "Split", (Tensor((2, 8, 4)),), (Tensor((2, 3, 4)), Tensor((2, 5, 4))), {"axis": 1}),
+            "Split",
+            (1, 2, 32, 2),
+        ),
+        (
+            Operator("g", "Gather", (weight(50, 7), Tensor((3, 2), "int64")), (Tensor((3, 2, 7)),)),
+            "Gather",
+            (1, 6, 7, 50),
         ),
         (Operator("g", "Gemm", (Tensor((5, 7)), weight(3, 7)), (Tensor((5, 3)),), {"transB": 1}), "Gemm", (1, 5, 3, 7)),
         (
@@ -79,6 +107,46 @@ def test_columns_are_what_they_say():
     assert row[COLUMN["tile_efficiency"]] == 1
     (seconds,) = physics([op], CPU)
     assert seconds == pytest.approx(2 * 128 * 64 * 256 / 1e11 + 1e-6)
+
+
+def test_every_column_of_a_convolution_by_hand():
+    """Two groups of 4 x 12 channels, a window of 3 x 3, 8 x 8 pixels of two images; 34240 bytes in all."""
+    y = Tensor((2, 24, 8, 8))
+    conv = Operator("c", "Conv", (Tensor((2, 8, 17, 17)), weight(24, 4, 3, 3)), (y,), {"group": 2, "strides": (2, 2)})
+    read, written, flops = 4 * (2 * 8 * 289 + 24 * 4 * 9), 4 * 2 * 24 * 64, 2 * 2 * 24 * 64 * 36
+    expected = {
+        "log2_flops": np.log2(flops), "log2_read": np.log2(read), "log2_written": np.log2(written),
+        "log2_weights": np.log2(4 * 24 * 4 * 9), "log2_compute": np.log2(flops / 1e11 * 1e9),
+        "log2_memory": np.log2((read + written) / 1e10 * 1e9),
+        "log2_balance": np.log2(flops / 1e11) - np.log2((read + written) / 1e10),
+        "log2_batch": 1, "log2_m": 7, "log2_n": np.log2(12), "log2_k": np.log2(36), "window": np.log2(9), "stride": 2,
+        "log2_group": 1, "log2_side": 3, "align_m": 6, "align_n": 2, "align_k": 2, "fill_n": 12 / 16, "fill_k": 4 / 16,
+        "log2_waves": np.log2(2 * 2 / 3), "wave_efficiency": 4 / 3 / 2, "tile_efficiency": 128 * 12 / (2 * 64 * 64),
+        "log2_waves_128": np.log2(2 / 3), "wave_efficiency_128": 2 / 3, "tile_efficiency_128": 128 * 12 / 128**2,
+        "log2_working_set": np.log2((read + written) / 2e6), "log2_first": np.log2(4 * 2 * 8 * 289), "operands": 2,
+        "log2_dim1": np.log2(17), "log2_dim2": np.log2(17), "log2_dim3": 3, "log2_dim4": 1, "permutation": 0,
+        "in_graph": 1,
+    }  # fmt: skip
+    assert tuple(expected) == FEATURES
+    (row,) = features([conv], replace(CPU, processors=3))
+    assert dict(zip(FEATURES, row, strict=True)) == pytest.approx(expected)
+
+
+def test_figures_that_a_device_lacks_are_typical_ones():
+    relu = Operator("r", "Relu", (Tensor((128, 640)),), (Tensor((128, 640)),))
+    for device, processors, cache in ((GPU, 80, 6e6), (replace(CPU, processors=None, cache_bytes=None), 1, 32e6)):
+        (row,) = features([relu], device)
+        assert row[COLUMN["log2_waves"]] == pytest.approx(np.log2(20 / processors))
+        assert row[COLUMN["log2_working_set"]] == pytest.approx(np.log2(2 * 128 * 640 * 4 / cache))
+    instant = replace(CPU, launch_overhead=0.0)
+    assert physics([relu], instant) == pytest.approx(2 * 128 * 640 * 4 / 1e10 + 1e-7)
+    wide = Operator("g", "MatMul", (Tensor((2, 2), "float64"), Tensor((2, 2), "float64")), (Tensor((2, 2), "float64"),))
+    assert physics([wide], CPU).tolist() == [np.inf] and np.isfinite(features([wide], CPU)).all()
+
+
+def test_permutations_are_digits():
+    op = Operator("t", "Transpose", (Tensor((2, 3, 4)),), (Tensor((3, 2, 4)),), {"perm": (1, 0, 2)})
+    assert features([op], CPU)[0, COLUMN["permutation"]] == 0o102
 
 
 @pytest.mark.parametrize("device", [CPU, GPU])

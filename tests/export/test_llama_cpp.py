@@ -120,6 +120,18 @@ def test_experts_stay_in_the_memory_of_the_cpu() -> None:
     assert "Vulkan0" in export_plan(plan, "llama.cpp", problem=problem, backend="Vulkan")["args"]
 
 
+def test_a_gpu_that_holds_overridden_weights_alone_gets_no_layers() -> None:
+    """Without --tensor-split, llama.cpp splits the layers over both GPUs."""
+    problem = problem_of(experts=4)
+    plan = schedule(problem, {"embed": 0, r"layers\.[2-5]\.mlp\.experts": 2})
+    found = export_plan(plan, "llama.cpp", problem=problem)
+    assert (found["device"], found["tensor_split"]) == (["CUDA0", "CUDA1"], [LAYERS + 1, 0])
+    reader = Reader(found["args"], LAYERS)
+    for k in range(LAYERS):
+        assert reader.slot(k) == "CUDA0"
+        assert reader.tensor(f"blk.{k}.ffn_up_exps.weight") == ("CUDA1" if k >= 2 else "CUDA0")
+
+
 def test_plans_that_llama_cpp_would_not_follow() -> None:
     problem = problem_of(layers=True)
     with pytest.raises(ConfigError, match="goes from gpu0 back to cpu at layer 3; 'hetgym plan --layers'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -123,6 +124,17 @@ def test_few_patterns_suffice_for_long_models() -> None:
     mixed = {name: str(rng.integers(3)) for name in [*names, "b", "ab", "/mlp/"]}
     found = shortest_rules(mixed)
     assert {name: match(found, name) for name in mixed} == mixed
+
+
+def test_patterns_give_every_name_its_value() -> None:
+    """A prefix also matches inside other names, and so do the whole names that are added against it."""
+    names = ["".join(letters) for k in (1, 2, 3) for letters in itertools.product("ab", repeat=k)]
+    awkward = {"a": "gpu", "abb": "gpu", "b": "gpu", "bb": "cpu"}
+    rng = np.random.default_rng(0)
+    drawn = [rng.choice(names, int(rng.integers(1, len(names))), replace=False).tolist() for _ in range(1000)]
+    for wanted in (awkward, *({name: str(rng.choice(["cpu", "gpu"])) for name in some} for some in drawn)):
+        rules = shortest_rules(wanted)
+        assert {name: match(rules, name) for name in wanted} == wanted
 
 
 def test_plans_that_onnx_runtime_cannot_follow(tmp_path: Path) -> None:

@@ -137,6 +137,15 @@ def test_plans_that_accelerate_would_not_follow(net: Net) -> None:
             export_plan(hetgym.baselines.get("single-device")(unnamed), name, problem=unnamed)
 
 
+def test_weights_that_no_operator_reads_lie_on_the_first_device_that_is_not_the_cpu(net: Net) -> None:
+    problem = problem_of(net)
+    tokens = schedule(problem, {"tokens": 0, "add": 0}, default=2)
+    weights = [*net.state_dict(), "odd.table"]
+    assert export_plan(tokens, "accelerate", problem=problem, weights=weights)["odd"] == 1
+    alone = schedule(problem, {}, default=0)
+    assert export_plan(alone, "accelerate", problem=problem, weights=weights) == {"": "cpu"}
+
+
 SPLITS = [
     HALVES,
     pytest.param({"tokens": 2, "add": 2}, marks=pytest.mark.slow),

@@ -174,3 +174,45 @@ def test_rooms_of_nodes_match_all_ways_to_pack() -> None:
                 groups = [4] * fours + [2] * twos + [1] * ones
                 assert pool.holds({1: ones, 2: twos, 4: fours}) == packs(groups, (per_node,) * nodes)
         assert pool.holds({2: pool.groups(2)}) and not pool.holds({2: pool.groups(2) + 1})
+
+
+TWO_DEGREES = ProfiledLayers(
+    {(pool, t, 1): [[1.0, 2.0, 0.5]] * 4 for pool in ("a", "b") for t in (1, 2, 4)},
+    {t: [[10.0, 8.0, 4.0]] * 4 for t in (1, 2, 4)},
+)
+
+SLOW = MeasuredNetwork(Wire(0.0, (1.0,), (1.0,)))
+
+
+@pytest.mark.parametrize("degrees", [(1, 2), (2, 1), (2, 4), (4, 2)])
+def test_a_boundary_is_split_by_the_smaller_of_two_tensor_degrees(degrees: tuple[int, int]) -> None:
+    """Each sender of 4 bytes, at 1 byte/s, has a receiver of its own; forward and back, between two passes each."""
+    plan = ParallelPlan(tuple(Stage(2 * k, 2 * k + 1, (Group("a", t),)) for k, t in enumerate(degrees)), 1, 1)
+    nodes = replace(cluster("a"), pools=(replace(cluster("a").pools[0], network=SLOW),))
+    for scatter, moved in ((True, 4.0 / min(degrees)), (False, 4.0)):
+        framework = replace(PLAIN, blocking=False, scatter=scatter)
+        assert training_step(plan, TWO_DEGREES, nodes, framework).pipeline == pytest.approx(12.0 + 2 * moved)
+
+
+def test_pieces_of_a_gpu_pass_one_at_a_time_and_share_its_turn() -> None:
+    """Two layers of 10 parameters on each GPU, one a piece, with ZeRO 2 over one replica: 4 + 2 + 12 bytes of each.
+
+    While a piece is computed, its own gradients take another 4 bytes a parameter, on top of both pieces' state.
+    """
+    pieces = tuple(Stage(k, k, (Group("a"),)) for k in range(4))
+    plan = ParallelPlan(pieces, 1, 2, "interleaved", 2)
+    framework = replace(PLAIN, state_bytes=18.0, zero=2)
+    stash = training_step(plan, TWO_DEGREES, cluster("a"), replace(framework, zero=0)).memory
+    assert (training_step(plan, TWO_DEGREES, cluster("a"), framework).memory - stash).tolist() == [40.0, 40.0]
+    turns = [training_step(plan, TWO_DEGREES, cluster("a"), replace(PLAIN, turn=turn)).busy for turn in (0.0, 3.0)]
+    assert turns[1] - turns[0] == pytest.approx([6.0, 6.0])  # two micro-batches
+
+
+def test_replicas_on_two_pools_communicate_between_nodes() -> None:
+    """Of 80 bytes of gradients half is sent twice, at 1 byte/s between nodes, though one node has room for both."""
+    slow = MeasuredNetwork(Wire(0.0, (1.0,), (1.0,)), {4: FREE})
+    pools = tuple(replace(pool, network=slow) for pool in cluster("a", "b").pools)
+    nodes = replace(cluster("a", "b"), pools=pools)
+    for pool, seconds in (("a", 0.0), ("b", 80.0)):
+        plan = ParallelPlan((Stage(0, 3, (Group("a"), Group(pool))),), 1, 2)
+        assert training_step(plan, TWO_DEGREES, nodes, PLAIN).reduction == pytest.approx(seconds)

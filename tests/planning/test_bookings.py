@@ -73,3 +73,23 @@ def test_no_link_carries_two_transfers_and_nothing_is_read_before_it_is_sent(
     assert (line.moves.sent[own] >= line.finish[source[own]]).all()
     apart = fixed[source] != fixed[target]
     assert (line.moves.arrived[apart] <= line.start[target[apart]]).all()
+
+
+def test_a_transfer_at_time_0_is_taken_back() -> None:
+    problem = Problem.from_arrays([[0.0, 9.0], [np.inf, 1.0]], [(0, 1, 2.0)])
+    line, order = timeline.new_timeline(problem, LINKS), np.array([0, 1], np.int32)
+    place_in_order(problem.arrays, line, order, order, np.zeros((2, 2)), True)
+    assert booked(line)[0] == [(0.0, 2.0)]
+    take_back(problem.arrays, line, 1)
+    assert booked(line)[0] == []
+
+
+def test_a_copy_has_the_room_that_is_left_for_weights() -> None:
+    problem = Problem.from_arrays([[1.0, 1.0]], [], weight_bytes=[3.0], memory_capacity=[5.0, 7.0])
+    enforcing = Runtime(memory="enforce")
+    line, spare = (timeline.new_timeline(problem, enforcing, np.array([5.0, 7.0])) for _ in range(2))
+    book(problem.arrays, line, 0, 1, 0.0)
+    copy_into(line, spare)
+    assert line.moves.room.tolist() == spare.moves.room.tolist() == [5.0, 4.0]
+    take_back(problem.arrays, spare, 0)
+    assert line.moves.room.tolist() == [5.0, 4.0] and spare.moves.room.tolist() == [5.0, 7.0]

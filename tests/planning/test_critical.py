@@ -6,7 +6,7 @@ import numpy as np
 import strategies
 from hypothesis import given
 
-from hetgym import Problem
+from hetgym import Problem, Schedule
 from hetgym.baselines import heft
 from hetgym.planning import critical_chain, critical_path
 from hetgym.planning.ranks import upward_rank
@@ -69,3 +69,14 @@ def test_the_chain_ends_with_the_last_finish_and_has_no_idle_time(problem: Probl
         arrivals = [schedule.finish[before] + (problem.latency[a, b] + x / problem.bandwidth[a, b]) for x in sizes]
         waits = [schedule.finish[before]] if a == b else arrivals
         assert schedule.start[after] in waits
+
+
+def test_of_inputs_that_arrive_together_the_chain_takes_the_smaller_id() -> None:
+    problem = Problem.from_arrays([[2.0, 9.0, 9.0], [9.0, 2.0, 9.0], [9.0, 9.0, 1.0]], [(1, 2, 1.0), (0, 2, 1.0)])
+    schedule = Schedule([0, 1, 2], start=[0.0, 0.0, 3.0])
+    assert critical_chain(problem, schedule).tolist() == [0, 2]
+
+
+def test_of_operators_that_end_together_the_chain_ends_with_the_later_in_topological_order() -> None:
+    problem = Problem.from_arrays([[3.0, 9.0], [9.0, 3.0]], [])
+    assert critical_chain(problem, Schedule([0, 1], start=[0.0, 0.0])).tolist() == [1]

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from steps import callable_step
 
-from hetgym import Problem, Schedule, simulate, validate
+from hetgym import Problem, Runtime, Schedule, simulate, validate
 from hetgym.baselines import heft
 from hetgym.planning import timeline
 from hetgym.planning.timeline import timed_for, with_times
@@ -21,7 +21,7 @@ from hetgym.workloads import textbook
 INF = np.inf
 earliest_start, clear = callable_step(timeline.earliest_start), callable_step(timeline.clear)
 take_back, copy_into = callable_step(timeline.take_back), callable_step(timeline.copy_into)
-book = callable_step(timeline.book)
+book, start_on = callable_step(timeline.book), callable_step(timeline.start_on)
 
 
 def single_device(durations: list[float]) -> Problem:
@@ -158,3 +158,13 @@ def test_times_of_lower_clocks_keep_them() -> None:
     again = with_times(problem, slow)
     assert again.makespan == simulate(problem, slow).makespan > 80.0 and again.speed is not None
     assert simulate(problem, again).makespan == again.makespan
+
+
+def test_the_host_of_an_accelerator_issues_one_operator_after_the_other() -> None:
+    """The k-th operator is issued after k times 3 s; a CPU dispatches each itself, before it runs."""
+    for asynchronous, starts in ((True, [3.0, 6.0, 9.0]), (False, [3.0, 7.0, 11.0])):
+        problem = single_device([1.0] * 3).replace(asynchronous=[asynchronous])
+        line = timeline.new_timeline(problem, Runtime(dispatch=3.0))
+        for operator, start in enumerate(starts):
+            assert start_on(problem.arrays, line, operator, 0, True) == start
+            book(problem.arrays, line, operator, 0, start)

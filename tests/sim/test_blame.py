@@ -43,3 +43,16 @@ def test_shares_sum_to_the_makespan(case: tuple[Problem, Schedule], preset: str)
     assert len(set(blame.chain)) == len(blame.chain)
     if PRESETS[preset].streams == 1:
         assert min(blame.seconds.values()) >= -1e-9 * max(1.0, trace.makespan)
+
+
+def test_an_input_that_arrives_as_the_device_becomes_free_has_the_blame() -> None:
+    """Operator 2 could start at 3 s at the earliest: operator 1 left its device, and the output of 0 arrived."""
+    problem = Problem.from_arrays([[2.0, 9.0], [9.0, 3.0], [9.0, 1.0]], [(0, 2, 1.0)])
+    found = simulate(problem, Schedule([0, 1, 1], order=[[0], [1, 2]])).blame
+    assert found.chain == (0, 2)
+    assert found.seconds == {"compute": 3.0, "transfer": 1.0, "link wait": 0.0, "dispatch": 0.0, "idle": 0.0}
+
+
+def test_of_operators_that_end_together_the_chain_ends_with_the_later_in_topological_order() -> None:
+    problem = Problem.from_arrays([[3.0, 9.0], [9.0, 3.0]], [])
+    assert simulate(problem, Schedule([0, 1], order=[[0], [1]])).blame.chain == (1,)

@@ -119,3 +119,15 @@ def test_enforced_capacities_are_never_exceeded(case: tuple[Problem, Schedule], 
     else:
         assert share >= 1.0 or not free.memory.peak.any()
         assert (trace.memory.peak <= limited.memory_capacity * (1 + 1e-12)).all()
+
+
+def test_a_shared_copy_begins_with_its_first_transfer_and_has_its_largest_size() -> None:
+    """An online run fetched 5 bytes of a tensor from 1 s on, then all its 10 bytes; the readers ended at 4 and 3 s."""
+    edges = [(0, 1, 5.0), (0, 2, 10.0)]
+    problem = Problem.from_arrays([[1.0, 1.0]] * 3, edges, tensors=[0, 0], output_bytes=0.0)
+    for sent in ([1.0, 2.0], [2.0, 1.0]):
+        times = {"start": [0.0, 3.0, 2.0], "finish": [1.0, 4.0, 3.0], "sent": sent, "arrived": [2.0, 3.0]}
+        arrays = {name: np.array(values) for name, values in times.items()}
+        trace = Trace(problem, np.array([0, 1, 1], np.int32), **arrays, runtime="", scheduler="", switches=Runtime())
+        use = memory_use(trace, cached=True)
+        assert list(zip(use.time.tolist(), use.used.tolist(), strict=True)) == [(1.0, 10.0), (4.0, 0.0)]

@@ -25,6 +25,7 @@ RUNTIMES = st.builds(
     overlap=st.sampled_from([0.0, 0.25]),
     noise=st.sampled_from([0.0, 0.3]),
 )
+CACHED_LINKS = Runtime(communication="fifo", transfers="cached")
 MOMENTS = st.sampled_from([0.0, 1.0, 2.5, 4.0, 10.0, 20.0, 50.0])
 
 
@@ -208,6 +209,11 @@ def test_a_lost_device_takes_nothing() -> None:
         ({"changes": [3]}, "a change is a SlowDown or a Loss"),
         ({"changes": [Loss(2, 0.0)]}, "a device that does not exist"),
         ({"changes": [Loss(0, -1.0)]}, "a finite time"),
+        ({"changes": [Loss(0, np.inf)]}, "a finite time"),
+        ({"changes": [SlowDown(0, np.inf, 2.0)]}, "a finite time"),
+        ({"changes": [SlowDown(0, np.nan, 2.0)]}, "a finite time"),
+        ({"changes": [SlowDown(0, 1.0, np.inf)]}, "a positive finite factor"),
+        ({"release": [0.0, np.inf]}, "one finite time"),
         ({"changes": [SlowDown(0, 1.0, 0.0)]}, "a positive finite factor"),
         ({"changes": [Loss(0, 1.0)], "runtime": "fair"}, "not simulated where transfers share links"),
     ],
@@ -224,3 +230,40 @@ def test_no_trace_before_the_end_and_none_beyond_memory() -> None:
     tight = Problem.from_arrays([[1.0]], [], output_bytes=[10.0], memory_capacity=[5.0])
     with pytest.raises(OutOfMemory):
         online(tight, lambda s: (0, 0), Runtime(memory="enforce"))
+
+
+def test_a_small_copy_does_not_serve_a_reader_of_more_bytes() -> None:
+    """Operators 1 and 2 read 1 and 4 bytes of one tensor on device 1, over a link of 1 byte/s, from 1 s on."""
+    cost = [[1.0, np.inf], [np.inf, 1.0], [np.inf, 1.0]]
+    problem = Problem.from_arrays(cost, [(0, 1, 1.0), (0, 2, 4.0)], tensors=[0, 0])
+    for orders, arrived in (([0, 1, 2], [2.0, 6.0]), ([0, 2, 1], [5.0, 5.0])):  # a large one serves both
+        turn = iter(orders)
+        trace = online(problem, lambda _, turn=turn: ((i := next(turn)), int(i > 0)), CACHED_LINKS)
+        assert trace.arrived.tolist() == arrived
+
+
+def test_estimates_count_what_is_queued_at_the_speed_of_the_device() -> None:
+    """The device takes twice as long from 1 s on: operator 0 ends at 1 + 4 s, and operator 1 takes 6 s after it."""
+    problem = Problem.from_arrays([[3.0], [3.0], [2.0]], [])
+    run = OnlineSimulation(problem, changes=[SlowDown(0, 1.0, 2.0)])
+    run.commit(0, 0)
+    run.wait()
+    assert (run.now, run.slowdown.tolist()) == (1.0, [2.0])
+    run.commit(1, 0)
+    assert run.queued.tolist() == [1] and run.running.tolist() == [1]
+    guess = run.estimate(2)
+    assert (guess.arrival[0], guess.start[0], guess.finish[0]) == (1.0, 11.0, 15.0)
+
+
+def test_what_a_run_shows_are_copies() -> None:
+    run = OnlineSimulation(Problem.from_arrays([[3.0], [3.0]], []), changes=[SlowDown(0, 50.0, 2.0)])
+    run.commit(0, 0)
+    for name in ("ready", "alive", "queued", "running", "slowdown"):
+        shown = getattr(run, name)
+        kept = shown.tolist()
+        shown[:] = 1 - shown
+        assert getattr(run, name).tolist() == kept, name
+    guess = run.estimate(1)
+    guess.finish[:] = -1.0
+    run.estimate(1)
+    assert guess.finish.tolist() == [-1.0]

@@ -264,3 +264,12 @@ def follow(order: tuple[IntArray, ...]) -> Any:
         return next(((row.pop(0), device) for device, row in enumerate(rows) if row and row[0] in ready), None)
 
     return decide
+
+
+def test_memory_is_a_counter_in_microseconds() -> None:
+    """10 bytes from 0 to 3 s, 5 more from 2 s on; 7 of weights."""
+    problem = Problem.from_arrays([[2.0], [1.0]], [(0, 1, 10.0)], weight_bytes=[7.0, 0.0], output_bytes=[10.0, 5.0])
+    schedule = Schedule([0, 0], order=[[0, 1]])
+    events = simulate(problem, schedule, Runtime(memory="track")).to_chrome()["traceEvents"]
+    counters = [(e["name"], e["ts"], e["args"]) for e in events if e["ph"] == "C"]
+    assert counters == [("memory of dev0", ts, {"bytes": b}) for ts, b in ((0.0, 17.0), (2e6, 22.0), (3e6, 12.0))]

@@ -204,6 +204,14 @@ def test_workflows(tmp_path: Path, document: dict[str, Any]) -> None:
     assert hetgym.baselines.get("heft")(problem).makespan == 8.5  # 2 + 6 + 0.5 on one fast core
 
 
+def test_a_file_that_is_listed_with_several_sizes_has_the_largest(tmp_path: Path) -> None:
+    for written, read in ((100, 7), (7, 100)):
+        document = copy.deepcopy(WORKFLOW_14)
+        tasks = document["workflow"]["tasks"]
+        tasks[0]["files"][1]["sizeInBytes"], tasks[1]["files"][0]["sizeInBytes"] = written, read
+        assert load_problem(write(tmp_path, document)).edge_bytes[0] == 100
+
+
 def test_a_workflow_without_machines_or_parents(tmp_path: Path) -> None:
     document = copy.deepcopy(WORKFLOW_15)
     del document["workflow"]["execution"]["machines"]

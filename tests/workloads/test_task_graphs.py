@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import networkx as nx
@@ -344,3 +345,13 @@ def test_suites_and_environments_take_task_graphs(tmp_path: Path) -> None:
     assert [spec.name for spec in specs] == ["c@3-devices", "g@3-devices", "c"]
     assert [spec.platform for spec in specs] == ["3-devices", "3-devices", "-"]
     assert [spec.build().num_devices for spec in specs] == [3, 3, 2]
+
+
+def test_edges_are_limited_over_all_tasks_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PLAIN has seven edges, of which no task has more than two."""
+    module = sys.modules["hetgym.workloads.stg"]
+    monkeypatch.setattr(module, "MOST_EDGES", 7)
+    assert loaded(tmp_path, PLAIN, devices=2).num_edges == 7
+    monkeypatch.setattr(module, "MOST_EDGES", 6)
+    with pytest.raises(ProblemError, match="the number of predecessors is '2', not a whole number from 0 to 1"):
+        loaded(tmp_path, PLAIN, devices=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -84,6 +85,33 @@ def test_physics_by_hand():
     x = dict(zip(PRODUCT_FEATURES, product_features(sizes, gpu, 16)[0], strict=True))
     assert x["log2 m"] == 6 and x["log2 waves, tiles of 64 x 64"] == pytest.approx(math.log2(8 / 132))
     assert x["log2 cycles of the FLOPs at peak"] == pytest.approx(math.log2(2 * 64 * 512 * 1024 / 989e12 * gpu.clock))
+
+
+def test_results_of_8_bit_products_have_16_bits():
+    gpu = HalfGpu.of(H100)
+    bound = product_physics(np.array([[1.0, 8192, 8192, 64]]), gpu, 8)
+    assert bound[0] == pytest.approx(4300 / gpu.clock + (2 * 8192 * 64 + 2 * 8192**2) / 3.35e12)
+
+
+def test_a_full_cache_of_shapes_is_emptied(monkeypatch):
+    monkeypatch.setattr(sys.modules[HalfGpuCosts.__module__], "REMEMBERED", 2)
+    model = HalfGpuCosts(MODEL.classes)
+    shapes = [product(64 * k, 512, 512) for k in range(1, 6)]
+    apart = [seconds(shape, A100) for shape in shapes]
+    for some in ((0, 1), (1, 2), (0, 1, 2), (2,), (4, 3)):
+        assert model.predict([shapes[k] for k in some], A100).tolist() == [apart[k] for k in some]
+
+
+def test_a_fused_product_moves_what_its_other_operators_read():
+    """4 MiB of a second summand, at the bandwidth that kernels reach."""
+    x, w, y = (Tensor(shape, "bfloat16") for shape in ((2048, 512), (512, 1024), (2048, 1024)))
+    reads = float(x.bytes + w.bytes + y.bytes)
+    attributes = {"anchor": "MatMul", "operands": 2, "anchor_output": y.shape, "flops": 3e9, "reads": reads}
+    fused = Operator("fc", "Fused-matmul", (x, w, y), (y,), attributes)
+    alone = Operator("fc", "MatMul", (x, w), (y,))
+    for device in (A100, L40S):
+        more = seconds(fused, device) - seconds(alone, device)
+        assert more == pytest.approx(4 * 2**20 / (device.memory_bandwidth * MEMORY_EFFICIENCY), rel=1e-6)
 
 
 def test_attention_by_hand():

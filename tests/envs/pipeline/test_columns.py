@@ -127,3 +127,16 @@ def check_rows(obs: dict, stages: list[tuple[int, int]], decided: int, reference
         }
         for name, value in expected.items():
             assert devices[name][d] == pytest.approx(float(value), rel=1e-5, abs=1e-7), (d, name)
+
+
+def test_stages_of_training_pay_for_both_passes_over_their_ends() -> None:
+    """Blocks of 1 s forward and 2 s backward, and 0.5 s over each boundary, either way."""
+    chain = PipelineProblem.chain([[1.0]] * 4, [DeviceKind("gpu", 4)], transfer=0.5)
+    env = HetPipelineEnv(chain, objective="training", micro_batches=4)
+    obs, _ = env.reset(seed=0)
+    pace = 3.0 / columns(obs["candidates"], CUT_FEATURES)["cost"][1]
+    for action, ended, load in ((1, 0.0, 4.0), (2, 4.0, 5.0), (3, 5.0, 5.0)):
+        found = columns(obs["candidates"], CUT_FEATURES)
+        assert found["ended"][action] * pace == pytest.approx(ended)
+        assert found["load"][action] * pace == pytest.approx(load)
+        obs, *_ = env.step(action)

@@ -26,6 +26,7 @@ def test_a_chain_by_hand() -> None:
     # three requests: 4.5 + 4.5, and 4.5 for each that follows; reference: 5.5 + 3.5 + 2 * 5.5
     total, info = play(gym.make("HetPipeline-v0", problem=CHAIN, objective="latency", requests=3), [1, 2, 0, 0])
     assert (info["value"], info["reference"]) == (18.0, 20.0) and total == pytest.approx(0.1)
+    assert info["slr"] == 18 / (8 + 2 * 4)  # all blocks once, and twice more the longer of a half and of one block
 
 
 @pytest.mark.parametrize(("schedule", "expected"), [("gpipe", 33), ("1f1b", 33), ("zb-h1", 27), ("interleaved", 28.5)])
@@ -38,6 +39,7 @@ def test_training_steps_by_formula(schedule: str, expected: float) -> None:
     total, info = play(env, actions)
     assert info["illegal_actions"] == 0 and info["value"] == expected
     assert info["reference"] == expected  # the equal cut
+    assert info["slr"] == expected / (8 * 12 / 4)  # eight micro-batches of 12 s on four devices
     assert total == pytest.approx(0.0, abs=1e-12)
 
 

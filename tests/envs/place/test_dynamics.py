@@ -135,3 +135,10 @@ def test_devices_without_room_are_masked() -> None:
     _, _, _, _, info = env.step(1)
     assert info["action_mask"].tolist() == [True, False]  # neither fits, 6 + 9 + 2 there is less than 5 + 9 + 4
     assert HetScheduleEnv(problem).reset(seed=0)[1]["action_mask"].all()
+
+
+def test_an_action_that_is_not_legal_takes_the_first_of_devices_that_finish_equally_early() -> None:
+    env = HetScheduleEnv(hetgym.Problem.from_arrays([[3.0, 2.0, 2.0]], []))
+    env.reset(seed=0)
+    *_, info = env.step(99)
+    assert info["illegal_actions"] == 1 and info["schedule"].assignment.tolist() == [1]

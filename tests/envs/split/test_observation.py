@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from split_tools import action, at_random, machine, products, rollout
 
+from hetgym import Platform
 from hetgym.envs import (
     SPLIT_CANDIDATE_FEATURES,
     SPLIT_DEVICE_FEATURES,
@@ -79,3 +82,13 @@ def test_documentation_names_every_feature_count() -> None:
     assert f"| ``operator`` | [{len(SPLIT_OPERATOR_FEATURES)}] |" in text
     assert all(f"``{key}``" in text for key in space.spaces)
     assert len(feature_table(SPLIT_DEVICE_FEATURES).splitlines()) == 4
+
+
+def test_transfers_take_the_mean_over_links_of_seconds_a_byte() -> None:
+    """1 TB/s one way and 0.25 TB/s the other make 2.5 s a TB."""
+    plain = machine()
+    links = [replace(link, bandwidth=1e12 if link.start == "d0" else 0.25e12) for link in plain.links]
+    env = HetSplitEnv(products(3), Platform("unlike", plain.devices, links))
+    moved = 4 * MIB * 2.5e-12 / rollout(env, at_random(0))[1]["reference"]
+    obs, _ = env.reset(seed=0)
+    assert obs["operators"][:, ROW["output_transfer"]].tolist() == pytest.approx([moved] * 3)

@@ -108,3 +108,11 @@ def test_operators_with_the_names_of_parts_are_left_alone() -> None:
     env.reset(seed=0)
     keys = {names[key] for key in env.lanes.state(0).instance.keys}
     assert keys == {"a/1", "b/gather", "c"}
+
+
+def test_choices_that_do_not_worsen_an_excess_stay() -> None:
+    """Unsplit, two products take 16 MiB of a device that has 2; halves of the first leave 14, whole summands 18."""
+    env = HetSplitEnv(products(2), machine(memory=2 * MIB), parts=["equal"], memory="mask")
+    _, info = env.reset(seed=0)
+    legal = {str(env.lanes.menu[entry]) for entry in np.flatnonzero(info["action_mask"])}
+    assert legal == {"leave", "batch x2 equal", "output x2 equal"}
