@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hetgym._lazy import lazy
-from hetgym.agents.play import Agent, Policy, Result, as_scheduler, play, trained_for
-from hetgym.agents.reference import greedy, uniform
+from hetgym.agents import trainers  # noqa: F401  enters hetgym's algorithms into the table
 
 if TYPE_CHECKING:
     from hetgym.agents.algorithms import ALGORITHMS, Algorithm
@@ -21,8 +20,10 @@ if TYPE_CHECKING:
     from hetgym.agents.hub import write_hub_folder
     from hetgym.agents.network_policy import NetworkPolicy
     from hetgym.agents.place.planner import PlacePlanner
+    from hetgym.agents.play import Agent, Policy, Result, as_scheduler, play, trained_for
     from hetgym.agents.pretrained import load, names
     from hetgym.agents.recipe import Recipe, load_recipe
+    from hetgym.agents.reference import greedy, uniform
     from hetgym.agents.regions.planner import RegionPlanner
     from hetgym.agents.run import TrainingRun
     from hetgym.agents.splits.planner import SplitPlanner
@@ -35,8 +36,10 @@ _HOME = {
     "hetgym.agents.hub": ("write_hub_folder",),
     "hetgym.agents.network_policy": ("NetworkPolicy",),
     "hetgym.agents.place.planner": ("PlacePlanner",),
+    "hetgym.agents.play": ("Agent", "Policy", "Result", "as_scheduler", "play", "trained_for"),
     "hetgym.agents.pretrained": ("load", "names"),
     "hetgym.agents.recipe": ("Recipe", "load_recipe"),
+    "hetgym.agents.reference": ("greedy", "uniform"),
     "hetgym.agents.regions.planner": ("RegionPlanner",),
     "hetgym.agents.run": ("TrainingRun",),
     "hetgym.agents.splits.planner": ("SplitPlanner",),

@@ -1,4 +1,4 @@
-"""The table of training algorithms; each loads when it is first used."""
+"""Training algorithms: the table, and what an entry says."""
 
 from __future__ import annotations
 
@@ -46,36 +46,8 @@ class Algorithm:
         return found
 
 
-_SB3 = ("hetgym.agents.sb3.settings:PPOSettings", "hetgym.agents.sb3.training:train")
-
-ALGORITHMS: dict[str, Algorithm] = {
-    "ppo": Algorithm(*_SB3, "PPO of Stable-Baselines3, which reads masks from observations"),
-    "maskable-ppo": Algorithm(*_SB3, "MaskablePPO of sb3-contrib"),
-    "self-labelling": Algorithm(
-        "hetgym.agents.training.settings:SelfLabellingSettings",
-        "hetgym.agents.training.self_labelling:train",
-        "play a problem often and imitate the best: the policy place-v1",
-        env="HetSchedule-v0",
-        reads=(),
-    ),
-    "move-outcomes": Algorithm(
-        "hetgym.agents.training.settings:OutcomeSettings",
-        "hetgym.agents.training.outcomes:train",
-        "search, and learn which moves make plans shorter: the policy place-v2",
-        shares=False,
-        env="HetSchedule-v0",
-        reads=(),
-    ),
-    "split-outcomes": Algorithm(
-        "hetgym.agents.training.settings:SplitOutcomeSettings",
-        "hetgym.agents.training.split_outcomes:train",
-        "search, and learn which splits make plans shorter: the policy split-v2",
-        shares=False,
-        env="HetSplit-v0",
-        reads=("rule",),
-    ),
-}
-"""Name in recipes -> algorithm."""
+ALGORITHMS: dict[str, Algorithm] = {}
+"""Name in recipes -> algorithm; :mod:`hetgym.agents.trainers` enters hetgym's own."""
 
 
 def check_workers(algorithm: str) -> None:

@@ -22,7 +22,6 @@ from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.core.lanes import Lanes
 from hetgym.envs.core.sources import as_platform
 from hetgym.envs.pipeline.problems import as_pipeline
-from hetgym.envs.place.problems import as_problem
 from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.graph import DataflowGraph
 from hetgym.pipeline import PipelineProblem, TrainingPipeline
@@ -31,6 +30,7 @@ from hetgym.platform import Platform
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.search.walk import TIE
+from hetgym.workloads import as_problem
 
 HEAD = "actor."
 """Prefix of the weights that score actions; the other weights of a trained network embed graphs or value states."""

@@ -10,10 +10,10 @@ from gymnasium import spaces
 
 from hetgym.envs.core.features import Column, features_of
 from hetgym.envs.core.lanes import Lanes
+from hetgym.envs.core.registry import arguments_of
 from hetgym.envs.dispatch.observation import DispatchCandidateColumn
 from hetgym.envs.pipeline.observation import CutColumn
 from hetgym.envs.place.observation import CandidateColumn
-from hetgym.envs.registration import arguments_of
 from hetgym.envs.split.observation import SplitCandidateColumn
 from hetgym.errors import ConfigError
 from hetgym.graph.dataflow import Feature

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from hetgym.agents import artefact
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.kinds import check_features, kind_of
-from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
+from hetgym.agents.networks.actor_critic import ActorCritic
 from hetgym.agents.play import Decider, as_scheduler
 from hetgym.agents.recipe import manner
 from hetgym.envs.core.lanes import Lanes

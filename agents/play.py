@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym.envs.core.lanes import Observation
-from hetgym.envs.place.problems import as_problem
 from hetgym.envs.schedule import HetScheduleEnv
 from hetgym.errors import ConfigError, HetgymWarning, shown
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name
+from hetgym.workloads import as_problem
 
 Agent = Callable[[Observation, dict[str, Any]], Any]
 """``agent(observation, info) -> action``. An agent that needs the problem before the episode begins also has a method

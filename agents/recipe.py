@@ -14,7 +14,7 @@ from hetgym._input.parts import part
 from hetgym._input.yaml import load_yaml
 from hetgym.agents.algorithms import ALGORITHMS, OPTIONAL
 from hetgym.agents.sizes import Sizes
-from hetgym.envs.registration import ENVIRONMENTS
+from hetgym.envs.core.registry import ENVIRONMENTS
 from hetgym.errors import ConfigError, shown, suggestion, unknown_name
 
 FOLDER = part("configs") / "train"

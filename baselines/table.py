@@ -1,4 +1,4 @@
-"""The table of hetgym's own schedulers: a row for each, in which the function is named and not imported.
+"""The table of heuristics and searches: a row for each, in which the function is named and not imported.
 
 To add a heuristic, write its function to a file of this folder and enter a row here.
 """
@@ -19,8 +19,6 @@ _PARTS = "Shang, Jiang, Li, Zhu, J. Comput. Appl. 43(9), 2023; the rules for key
 _SIH = "Sih, Lee, IEEE TPDS 4(2), 1993"
 _KIRKPATRICK = "Kirkpatrick, Gelatt, Vecchi, Science 220, 1983; decoding after HEFT"
 _DUIN = "Duin, Voss, Networks 34(3), 1999 (pilot method); completion after HEFT and PEFT"
-_OUTCOMES = "hetgym: region annealing whose regions a network proposes"
-_CORSINI = "hetgym; self-labelling after Corsini et al., NeurIPS 2024; roll-outs after PEFT"
 
 
 def _row(
@@ -256,13 +254,6 @@ ROWS: tuple[Baseline, ...] = (
         "O(trials (e + n)), less where trials end early",
         search="baselines.region_annealing:RegionAnnealing",
     ),
-    _row(
-        "portfolio",
-        "search",
-        "baselines.portfolio:portfolio",
-        "hetgym: what it knows, one after the other",
-        "O(trials (e + n)), less where trials end early",
-    ),
     _row("pilot", "search", "baselines.pilot:pilot", _DUIN, "O(n p (e p + n log n))", search="baselines.pilot:Pilot"),
     _row(
         "pilot-annealing",
@@ -316,20 +307,6 @@ ROWS: tuple[Baseline, ...] = (
         "O(trials (e + n)), and the changes of a longest path",
         search="baselines.tabu:Tabu",
     ),
-    _row(
-        "dispatch-v1",
-        "policy",
-        "agents.schedulers:dispatch_v1",
-        "hetgym; PPO: Schulman et al., 2017",
-        "O(n k d (e + n))",
-    ),
-    _row(
-        "dispatch-v2", "policy", "agents.schedulers:dispatch_v2", "hetgym", "O(n t (e + n)) with t changes a decision"
-    ),
-    _row("place-v1", "policy", "agents.schedulers:place_v1", _CORSINI, "O(n p (e p + h^2))"),
-    _row("place-v1-search", "policy", "agents.schedulers:place_v1_search", _CORSINI, "O(trials (e + n))"),
-    _row("place-v2", "policy", "agents.schedulers:place_v2", _OUTCOMES, "O(n^2), more where trials end late"),
-    _row("place-v2-search", "policy", "agents.schedulers:place_v2_search", _OUTCOMES, "O(trials (e + n))"),
     _row(
         "cp-sat",
         "exact",

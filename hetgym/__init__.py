@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from hetgym._lazy import lazy
 from hetgym._version import VERSION
 from hetgym.envs.registration import register
+from hetgym.planning.registry import offer
 
 if TYPE_CHECKING:
     from hetgym import agents, baselines, bench, costs, envs, graph, parallel, pipeline, planning, sim, workloads
-    from hetgym.baselines.portfolio import plan
+    from hetgym.baselines.parallel import plan_training
     from hetgym.errors import (
         ConfigError,
         GraphError,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from hetgym.graph import DataflowGraph, load_graph
     from hetgym.planning import evaluate
     from hetgym.platform import Device, Link, Platform, load_platform
+    from hetgym.portfolio import plan
     from hetgym.problem import Problem
     from hetgym.schedule import Schedule, validate
     from hetgym.sim import Runtime, Trace, simulate
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 _HOME = {
-    "hetgym.baselines.portfolio": ("plan",),
+    "hetgym.baselines.parallel": ("plan_training",),
     "hetgym.errors": (
         "ConfigError",
         "GraphError",
@@ -53,6 +55,7 @@ _HOME = {
     "hetgym.export": ("export_plan",),
     "hetgym.graph": ("DataflowGraph", "load_graph"),
     "hetgym.platform": ("Device", "Link", "Platform", "load_platform"),
+    "hetgym.portfolio": ("plan",),
     "hetgym.problem": ("Problem",),
     "hetgym.schedule": ("Schedule", "validate"),
     "hetgym.planning": ("evaluate",),
@@ -67,8 +70,8 @@ __all__ = [
     "ConfigError", "DataflowGraph", "Device", "GraphError", "HetgymError", "InvalidSchedule", "Link", "MissingExtra",
     "OutOfMemory", "Platform", "PlatformError", "Problem", "ProblemError", "Runtime", "Schedule", "Trace",
     "UnknownName", "agents", "baselines", "bench", "costs", "envs", "evaluate", "export_plan", "graph",
-    "load_graph", "load_platform", "load_problem", "parallel", "pipeline", "plan", "planning", "sim", "simulate",
-    "validate", "workloads",
+    "load_graph", "load_platform", "load_problem", "parallel", "pipeline", "plan", "plan_training", "planning",
+    "sim", "simulate", "validate", "workloads",
 ]  # fmt: skip
 
 
@@ -80,3 +83,4 @@ def __dir__() -> list[str]:
 
 
 register()
+offer("hetgym.own_schedulers:ROWS", "hetgym.own_schedulers:FILES")

@@ -27,7 +27,7 @@ from hetgym.graph import topology
 
 if TYPE_CHECKING:
     from hetgym.costs import CostModel
-    from hetgym.graph import DataflowGraph
+    from hetgym.graph.dataflow import DataflowGraph
     from hetgym.platform import Platform
 
 FORMAT_VERSION = 1

@@ -1,8 +1,8 @@
 """Imports between the modules of hetgym: their order, cycles and longest chains.
 
-Every import counts: at the top of a file, in a function, under ``TYPE_CHECKING``, or as a name in the table from which
-a package's ``__init__`` loads names on first use. Importing a name from a package counts as an import of its
-``__init__``. Modules that a registry names by strings do not count.
+Every import counts: at the top of a file, in a function, under ``TYPE_CHECKING``, or named by a string, as in
+``"hetgym.envs.schedule"`` and ``"baselines.heft:heft"``. Importing a name from a package counts as an import of its
+``__init__``.
 
 Run ``python scripts/import_graph.py`` for figures, ``--violations`` for the imports that tests/test_imports.py refuses,
 and ``--root DIRECTORY`` for another checkout.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,9 @@ ROOMS = (
     "errors", "graph", "device", "platform", "measurements", "topology", "costs", "profiling", "problem", "transfer",
     "schedule",
     "workloads",
-    "sim", "planning", "search", "pipeline", "parallel", "metrics", "baselines", "execution", "envs", "agents", "bench",
-    "export", "scoring", "cli",
+    "sim", "planning", "search", "pipeline", "parallel", "metrics", "baselines", "execution", "envs", "agents",
+    "portfolio", "own_schedulers",
+    "bench", "export", "scoring", "cli",
 )  # fmt: skip
 """Top-level modules and packages, lowest first: each imports itself and those before it.
 
@@ -33,6 +35,10 @@ These parts are called rooms. Private modules and packages at the top level
 (``hetgym._kernels``) are on the level of ``errors`` and may be imported by all rooms. ``hetgym`` itself, which exports
 names of all rooms, and ``hetgym.__main__`` are above all of them.
 """
+
+
+NAMED = re.compile(r"(hetgym\.)?(\w+(?:\.\w+)*)(:\w*)?")
+"""A string that names a module, or something in it; without ``hetgym.`` only if a colon follows."""
 
 
 @dataclass(frozen=True, order=True)
@@ -80,7 +86,6 @@ def imports_of(source: str, text: str, known: Mapping[str, Path]) -> set[Import]
         ValueError: an import is relative, or names a module that does not exist.
     """
     tree = ast.parse(text)
-    package = known[source].name == "__init__.py"
     found, names = set(), {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -107,12 +112,19 @@ def imports_of(source: str, text: str, known: Mapping[str, Path]) -> set[Import]
                 found.add(Import(source, target))
             if target and rest and is_private(rest[0]):
                 found.add(Import(source, target, rest[0]))
-        elif isinstance(node, ast.Constant) and package and node.value in known and node.value != source:
-            found.add(Import(source, str(node.value)))
+        elif isinstance(node, ast.Constant) and (target := named(node.value)) in known:
+            around = f"{source}.".startswith(f"{target}.")  # the module itself, or a package that it is in
+            found |= set() if around else {Import(source, target)}
     unknown = sorted(str(imported) for imported in found if imported.target not in known)
     if unknown:
         raise ValueError(f"no such module: {', '.join(unknown)}")
     return found
+
+
+def named(value: object) -> str:
+    """The module that a string may name, in full; empty if it names none."""
+    parts = NAMED.fullmatch(value) if isinstance(value, str) else None
+    return f"hetgym.{parts[2]}" if parts and (parts[1] or parts[3]) else ""
 
 
 def all_imports(root: Path = ROOT) -> set[Import]:

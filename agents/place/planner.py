@@ -17,7 +17,6 @@ from hetgym.agents.place import episodes, inference
 from hetgym.agents.place.refinement import Refinement, Refining, settled_order
 from hetgym.agents.place.tokens import EDGE_FEATURES, TOKEN_FEATURES, View, view
 from hetgym.agents.planner import SchedulePlanner, limits
-from hetgym.envs.place.problems import as_problem
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning import ranks
 from hetgym.planning.decode import decode_in_order, start_order
@@ -25,6 +24,7 @@ from hetgym.planning.registry import get
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.search.search import Search, clock, run
+from hetgym.workloads import as_problem
 
 PASSES = 4
 """Number of orders in which the policy decides when there is no search."""

@@ -11,13 +11,13 @@ from hetgym.agents.inference import proposal_network
 from hetgym.agents.planner import SchedulePlanner, limits
 from hetgym.baselines.region_annealing import NAME
 from hetgym.baselines.spliced_annealing import SplicedAnnealing
-from hetgym.envs.place.problems import as_problem
 from hetgym.errors import ConfigError, shown
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.search.proposals import FEATURES, new_proposals
 from hetgym.search.search import run
 from hetgym.sim import Runtime
+from hetgym.workloads import as_problem
 
 EFFORT, SMALL_EFFORT = 40, 1_000
 """Least and most operators launched in trials without a budget, over the square of their number."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from gymnasium import spaces
 
 from hetgym.agents.kinds import kind_of
-from hetgym.agents.networks import ActionFeatures, ActorCritic, Sizes
 from hetgym.agents.networks._torch import Tensor, nn, torch
+from hetgym.agents.networks.actor_critic import ActionFeatures, ActorCritic
+from hetgym.agents.sizes import Sizes
 from hetgym.errors import require
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from hetgym.agents.checkpoint import Checkpoint, learner_tensors, numpy_state, r
 from hetgym.agents.distributed.crew import RayCluster
 from hetgym.agents.distributed.lanes import RayLanes
 from hetgym.agents.network_policy import check_fits, start_from
-from hetgym.agents.networks import ActorCritic
 from hetgym.agents.networks._torch import torch
+from hetgym.agents.networks.actor_critic import ActorCritic
 from hetgym.agents.recipe import Recipe
 from hetgym.agents.run import TrainingRun
 from hetgym.agents.sb3.loading import algorithm_class

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hetgym.baselines import Baseline, get
 from hetgym.bench.attempt import sentence
 from hetgym.errors import ConfigError, HetgymError
-from hetgym.planning import evaluate
+from hetgym.planning import Baseline, evaluate, get
 from hetgym.problem import Problem
 from hetgym.search.search import check_limits, clock
 from hetgym.sim.runtime import Runtime, runtime_name

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
 
-from hetgym.baselines import Baseline
 from hetgym.errors import HetgymError, InvalidSchedule
+from hetgym.planning import Baseline
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule, validate
 from hetgym.sim import Trace, simulate

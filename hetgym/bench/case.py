@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hetgym.baselines import critical_path_bound, lower_bound, single_device
+from hetgym.baselines.trivial import single_device
 from hetgym.bench.attempt import sentence
 from hetgym.errors import HetgymError
+from hetgym.planning.bounds import critical_path_bound, lower_bound
 from hetgym.planning.capacity import without_limits
 from hetgym.problem import Problem
 from hetgym.sim import simulate

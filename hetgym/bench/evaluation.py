@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from hetgym.baselines import Baseline
 from hetgym.bench.budgets import BUDGETS, TIME_LIMIT, Plan, fitting
 from hetgym.bench.comparison import SEED, Against, against, pick_reference
 from hetgym.bench.fronts import Choice, Point, choices, front, ladder, points
@@ -18,6 +17,7 @@ from hetgym.bench.pareto import Measurement, measure, takes, with_gaps
 from hetgym.bench.ranks import EXTRA, Ranking, rankings
 from hetgym.bench.rows import Row, shortest
 from hetgym.errors import require
+from hetgym.planning import Baseline
 from hetgym.workloads import ProblemSpec
 
 

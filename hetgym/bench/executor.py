@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hetgym.baselines import Baseline
 from hetgym.bench.attempt import Attempt, attempt
 from hetgym.bench.case import Case
+from hetgym.planning import Baseline
 
 Attempts = Iterator[Attempt | None]
 """One attempt for each scheduler of a batch, in their order; None if the run was interrupted before it was done."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from hetgym._version import VERSION
-from hetgym.baselines import Baseline, get
 from hetgym.bench.comparison import pick_reference
 from hetgym.bench.evaluation import Evaluation, Findings, evaluate, quality_against_time
 from hetgym.bench.executor import Executor, Here
@@ -28,6 +27,7 @@ from hetgym.bench.sink import Sink, Tee
 from hetgym.bench.summary import Line, by_platform, records, summarise
 from hetgym.bench.warming import warm_up
 from hetgym.errors import ConfigError
+from hetgym.planning import Baseline, get
 from hetgym.planning.baseline import KINDS
 from hetgym.planning.registry import rows
 from hetgym.sim.runtime import Runtime, runtime

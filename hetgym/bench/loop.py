@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from hetgym import metrics
-from hetgym.baselines import Baseline
 from hetgym.bench.attempt import Attempt
 from hetgym.bench.case import Case, Reference
 from hetgym.bench.executor import Attempts, Batch, Executor
 from hetgym.bench.rows import Row, with_gaps
 from hetgym.bench.sink import Sink
+from hetgym.planning import Baseline
 from hetgym.problem import Problem
 from hetgym.sim.energy import has_power, has_price
 from hetgym.workloads import ProblemSpec

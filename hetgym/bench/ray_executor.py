@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym import _ray
-from hetgym.baselines import Baseline
 from hetgym.bench.attempt import Attempt, attempt
 from hetgym.bench.case import share_views
 from hetgym.bench.executor import Attempts, Batch, Executor
 from hetgym.bench.wire import Packed, pack_attempt, unpack_attempt
 from hetgym.errors import ConfigError
+from hetgym.planning import Baseline
 from hetgym.problem import Problem
 from hetgym.workloads.packing import pack_problem, unpack_problem
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, fields
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hetgym.baselines import Baseline, get
 from hetgym.bench.case import Case
 from hetgym.bench.executor import Batch, Executor, Here
 from hetgym.bench.loop import Loop, Tell
 from hetgym.bench.rows import COLUMNS, Row
 from hetgym.bench.sink import Sink
 from hetgym.errors import ConfigError, require, shown
+from hetgym.planning import Baseline, get
 from hetgym.problem import Problem
 from hetgym.sim import runtime as as_runtime
 from hetgym.workloads import ProblemSpec

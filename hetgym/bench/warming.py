@@ -19,10 +19,11 @@ from types import TracebackType
 
 from hetgym._kernels import jit
 from hetgym._process import end_with_parent
-from hetgym.baselines import Baseline, critical_path_bound, get, lower_bound
 from hetgym.bench.attempt import Attempt, attempt
 from hetgym.bench.case import Reference
 from hetgym.bench.executor import Attempts, Batch
+from hetgym.planning import Baseline, get
+from hetgym.planning.bounds import critical_path_bound, lower_bound
 from hetgym.workloads import textbook
 
 PATIENCE = 0.5
@@ -200,8 +201,6 @@ def serve(parent: int) -> None:
     Args:
         parent: process id of the parent, with which it ends.
     """
-    import hetgym.agents.schedulers  # noqa: F401 - enters the policies into the table
-
     end_with_parent(parent)
     problem = textbook("topcuoglu")
     for line in sys.stdin.buffer:

@@ -16,8 +16,9 @@ from hetgym._types import FloatArray
 from hetgym.errors import OutOfMemory, size
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Runtime, simulate
-from hetgym.sim import runtime as as_runtime
+from hetgym.sim.runtime import Runtime
+from hetgym.sim.runtime import runtime as as_runtime
+from hetgym.sim.simulation import simulate
 
 ROUNDS = 8
 """Attempts to plan with less room."""

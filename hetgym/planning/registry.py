@@ -22,22 +22,26 @@ from hetgym.errors import ConfigError, unknown_name
 from hetgym.planning.baseline import KINDS, Baseline, Target, resolve
 from hetgym.planning.options import check_options
 
-OWN = "hetgym.baselines.table:ROWS"
-"""The rows of hetgym's own schedulers."""
-
 GROUP = "hetgym.schedulers"
 """Group of the entry points by which an installed package offers schedulers: ``name = "package.module:function"``."""
 
-WEIGHTS = ".safetensors"
-"""Ending of the names that are paths of trained policies."""
-
-POLICY_FILE = "hetgym.agents.schedulers:of_file"
-"""The function that makes a row of a policy's file."""
-
 F = TypeVar("F", bound=Callable[..., Any])
 
+_own_tables: dict[str, Target] = {}  # what hetgym/__init__.py offers
 _entered: dict[str, Baseline] = {}  # rows that this process entered itself
 _files: dict[Path, ModuleType] = {}  # modules that import_file has run
+
+
+def offer(rows: Target, files: Target) -> None:
+    """Say where the rows of hetgym's own schedulers are found, as ``hetgym/__init__.py`` does in every process.
+
+    The tables may be in modules above this one. They are read when a scheduler is first looked up.
+
+    Args:
+        rows: where a sequence of rows is found.
+        files: where a mapping is found, from the ending of a path to the function that makes a row of such a file.
+    """
+    _own_tables.update(rows=rows, files=files)
 
 
 def register(
@@ -126,8 +130,8 @@ def get(name: str, **options: Any) -> Baseline:
     if not isinstance(name, str):
         raise unknown_name("scheduler", name, names())
     row = _own().get(name) or _entered.get(name) or _plugins().get(name)
-    if row is None and name.endswith(WEIGHTS):
-        row = resolve(POLICY_FILE)(name)
+    if row is None and (ending := Path(name).suffix) in (files := resolve(_own_tables["files"])):
+        row = resolve(files[ending])(name)
     if row is None:
         raise unknown_name("scheduler", name, names())
     if options or row.package:
@@ -177,7 +181,7 @@ def import_file(path: str | Path) -> ModuleType:
 @cache
 def _own() -> dict[str, Baseline]:
     """The rows of hetgym's own schedulers."""
-    return {row.name: row for row in resolve(OWN)}
+    return {row.name: row for row in resolve(_own_tables["rows"])}
 
 
 @cache

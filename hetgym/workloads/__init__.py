@@ -7,7 +7,7 @@ synthetic costs.
 from hetgym.workloads.best_known import Best, BestKnown, load_best_known
 from hetgym.workloads.examples import textbook
 from hetgym.workloads.from_networkx import from_networkx
-from hetgym.workloads.loading import load_problem
+from hetgym.workloads.loading import as_problem, load_problem
 from hetgym.workloads.perturbing import Neighbourhood, chain
 from hetgym.workloads.random_mix import RandomMix
 from hetgym.workloads.real_mix import RealMix
@@ -31,6 +31,7 @@ __all__ = [
     "RandomMix",
     "RealMix",
     "Suite",
+    "as_problem",
     "chain",
     "cvb_costs",
     "edge_weights",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hetgym._input.files import as_path
 from hetgym._input.notes import left_out
-from hetgym.errors import GraphError, ProblemError
+from hetgym.errors import ConfigError, GraphError, ProblemError
 from hetgym.graph.from_trace import from_trace, is_protobuf, is_trace
 from hetgym.problem import Problem
 from hetgym.workloads import dnn_partitioning, wfcommons
@@ -83,6 +84,20 @@ def load_problem(path: str | os.PathLike[str], devices: int | None = None, *, st
     if strict or not said:
         left_out(str(path), problem.notes, strict, ProblemError)
     return problem
+
+
+def as_problem(source: Any) -> Problem:
+    """Return a Problem unchanged, or load it from a file.
+
+    Raises:
+        ConfigError: neither a problem nor a path.
+        ProblemError: see :func:`load_problem`.
+    """
+    if isinstance(source, Problem):
+        return source
+    if isinstance(source, str | Path):
+        return load_problem(source)
+    raise ConfigError(f"expected a hetgym.Problem or a path, got {type(source).__name__}")
 
 
 def _loaded(file: Path, devices: int | None, strict: bool) -> tuple[Problem, bool]:

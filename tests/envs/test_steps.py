@@ -100,7 +100,7 @@ def test_plans_of_planners_can_be_played(schedules: tuple[str, ...]) -> None:
 def test_an_agent_follows_the_plan_of_search() -> None:
     problem = small(2, ("1f1b", "interleaved"))
     episode = hetgym.agents.play(gym.make("HetPipeline-v0", problem=problem), hetgym.agents.CutPlanner(), seed=0)
-    assert episode.info["plan"] == hetgym.plan(problem)
+    assert episode.info["plan"] == hetgym.plan_training(problem)
 
 
 def test_lanes_and_the_scalar_environment_agree_bit_for_bit() -> None:

@@ -110,5 +110,5 @@ def test_impossible_degrees_are_refused() -> None:
 
 def test_plan_takes_training_problems() -> None:
     training = problem()
-    plan = hetgym.plan(training)
+    plan = hetgym.plan_training(training)
     assert training.value(plan) <= training.value(uniform(12, 1, [Group("fast", 2)] * 4, 1, 16))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import hetgym
-from hetgym import ConfigError, Problem, Schedule, UnknownName, baselines, validate
+from hetgym import ConfigError, Problem, Schedule, UnknownName, baselines, own_schedulers, validate
 from hetgym.errors import ArtefactError
 from hetgym.planning import KINDS, get, import_file, names, register, registry, rows, unregister
 from hetgym.planning.baseline import outline, resolve
@@ -25,7 +25,8 @@ HEAVY = (
     "torch",
     "hetgym.schedule",
     "hetgym.sim",
-    "hetgym.agents",
+    "hetgym.agents.play",
+    "hetgym.portfolio",
     "hetgym.baselines.heft",
     "ortools",
     "scipy",
@@ -83,7 +84,7 @@ def test_public_names_are_there() -> None:
 def test_the_table_is_complete() -> None:
     assert set(names()) >= {"heft", "cpop", "peft", "cpgc", "donf", "graham", "random", "single-device"}
     assert sorted(sum((names(kind) for kind in KINDS), [])) == sorted(names())
-    own = resolve(registry.OWN)
+    own = own_schedulers.ROWS
     assert len({row.name for row in own}) == len(own)
     for row in own:
         assert row.kind in KINDS
@@ -308,7 +309,7 @@ def test_what_is_no_problem_is_refused_in_one_sentence(name: str, wrong: object)
     with pytest.raises(hetgym.ProblemError, match="hetgym.Problem"):
         hetgym.baselines.get(name)(wrong)  # type: ignore[arg-type]
     with pytest.raises(hetgym.ProblemError, match="hetgym.Problem"):
-        hetgym.plan(wrong)  # type: ignore[call-overload]
+        hetgym.plan(wrong)  # type: ignore[arg-type]
 
 
 EDITABLE = """

@@ -19,7 +19,7 @@ from gymnasium.utils import seeding
 from hetgym._types import BoolArray
 from hetgym.envs.core.arguments import made, whole_number
 from hetgym.envs.core.lanes import LaneArguments, Lanes, Observation
-from hetgym.envs.registration import arguments_of
+from hetgym.envs.core.registry import arguments_of
 from hetgym.errors import ConfigError
 
 LaneState = dict[str, Any]

@@ -48,7 +48,6 @@ from hetgym.envs.dispatch.state import (
 )
 from hetgym.envs.place.instance import ScheduleInstance, heft_makespan, prepare
 from hetgym.envs.place.observation import DeviceColumn, OperatorColumn, fixed
-from hetgym.envs.place.problems import as_problem
 from hetgym.envs.place.rules import ScheduleRules
 from hetgym.envs.place.state import PROBLEM
 from hetgym.errors import ConfigError
@@ -60,6 +59,7 @@ from hetgym.sim.decisions import new_run
 from hetgym.sim.progress import RUNNING, launch_order
 from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
+from hetgym.workloads import as_problem
 
 _REMEMBERED = 256  # problems
 

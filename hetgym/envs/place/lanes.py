@@ -21,7 +21,6 @@ from hetgym.envs.place.completion import place_and_complete
 from hetgym.envs.place.dynamics import decoded, place
 from hetgym.envs.place.instance import ScheduleInstance, prepare
 from hetgym.envs.place.observation import NARROW, OperatorColumn, fixed, place_space, turns
-from hetgym.envs.place.problems import as_problem
 from hetgym.envs.place.rendering import partial_trace, place_text
 from hetgym.envs.place.rules import ScheduleRules
 from hetgym.envs.place.state import (
@@ -40,6 +39,7 @@ from hetgym.planning import timeline
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, Trace, simulate
+from hetgym.workloads import as_problem
 
 _REMEMBERED = 256  # problems
 

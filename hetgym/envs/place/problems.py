@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,9 +23,8 @@ from hetgym.envs.core.sources import (
     only_one,
     together,
 )
-from hetgym.errors import ConfigError
 from hetgym.problem import Problem
-from hetgym.workloads import RandomMix, load_problem, load_suite
+from hetgym.workloads import RandomMix, as_problem, load_suite
 
 
 def _sizes(problem: Problem) -> GraphPadding:
@@ -90,16 +88,3 @@ class ProblemArguments(PoolArguments):
             return Source(PROBLEMS, generate=self.generator, chosen=self)
         mix = RandomMix() if self.generator is None else RandomMix(families=(self.generator,))
         return Source(PROBLEMS, generate=mix, limit=GraphPadding(*mix.limit), chosen=self)
-
-
-def as_problem(source: Any) -> Problem:
-    """Return a Problem unchanged, or load it from a file.
-
-    Raises:
-        ConfigError: neither a problem nor a path.
-    """
-    if isinstance(source, Problem):
-        return source
-    if isinstance(source, str | Path):
-        return load_problem(source)
-    raise ConfigError(f"expected a hetgym.Problem or a path, got {type(source).__name__}")

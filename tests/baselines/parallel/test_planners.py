@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+import hetgym
 from hetgym.baselines.parallel import PLANNERS, every_plan, exact, exhaustive, search
 from hetgym.baselines.parallel.options import options
 from hetgym.device import Device
@@ -25,6 +26,7 @@ from hetgym.parallel import (
     Wire,
 )
 from hetgym.search.search import ended_by_interrupt
+from hetgym.workloads import textbook
 
 
 def small(seed: int) -> TrainingProblem:
@@ -299,3 +301,15 @@ def test_planners_share_out_whole_nodes(name: str) -> None:
     if name != "pipedream":  # which knows no tensor parallelism
         with pytest.raises(ProblemError, match=r"no tensor degree of \[2, 4\] divides a node \(3 GPUs of 'pool0'\)"):
             PLANNERS[name](replace(odd, tensors=(2, 4)))
+
+
+def test_steps_and_problems_are_planned_by_functions_of_their_own() -> None:
+    problem = small(3)
+    assert hetgym.plan_training(problem) == search(problem)
+    assert hetgym.plan_training(problem, "uniform-grid") == PLANNERS["uniform-grid"](problem)
+    with pytest.raises(UnknownName, match="unknown planner of training steps 'serch'; did you mean 'search'"):
+        hetgym.plan_training(problem, "serch")
+    with pytest.raises(ProblemError, match="takes a TrainingProblem, not Problem; hetgym.plan plans those"):
+        hetgym.plan_training(textbook("topcuoglu"))  # type: ignore[arg-type]
+    with pytest.raises(ProblemError, match="not TrainingProblem; hetgym.plan_training plans training steps"):
+        hetgym.plan(problem)  # type: ignore[arg-type]

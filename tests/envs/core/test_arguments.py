@@ -14,7 +14,7 @@ import pytest
 
 from hetgym.envs import ENVIRONMENTS
 from hetgym.envs.core.autoreset import make_lanes
-from hetgym.envs.registration import arguments_of, environment_of
+from hetgym.envs.core.registry import arguments_of, environment_of
 from hetgym.errors import ConfigError, HetgymError
 from hetgym.pipeline.objective import Objective
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import overload
 
 import numpy as np
 
 from hetgym._input.times import as_seconds
+from hetgym.agents.schedulers import place_v2_search
 from hetgym.baselines.energy import best_for
-from hetgym.baselines.parallel import search
 from hetgym.baselines.region_annealing import STARTS
 from hetgym.baselines.tabu import Tabu
 from hetgym.errors import OutOfMemory, ProblemError
-from hetgym.parallel import ParallelPlan, TrainingProblem
+from hetgym.parallel import TrainingProblem
 from hetgym.planning.capacity import those_that_fit
 from hetgym.planning.registry import get
 from hetgym.problem import Problem
@@ -26,11 +25,7 @@ from hetgym.sim import objective as as_objective
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name
 
-REGIONS = "place-v2-search"
-"""Region annealing whose regions a trained policy proposes."""
 
-
-@overload
 def plan(
     problem: Problem,
     runtime: str | Runtime = "links",
@@ -38,28 +33,11 @@ def plan(
     *,
     seed: int = 0,
     objective: str | Objective = "makespan",
-) -> Schedule: ...
-
-
-@overload
-def plan(
-    problem: TrainingProblem, runtime: str | Runtime = "links", budget: str | float = "1s", *, seed: int = 0
-) -> ParallelPlan: ...
-
-
-def plan(
-    problem: Problem | TrainingProblem,
-    runtime: str | Runtime = "links",
-    budget: str | float = "1s",
-    *,
-    seed: int = 0,
-    objective: str | Objective = "makespan",
-) -> Schedule | ParallelPlan:
+) -> Schedule:
     """Find the best plan for a runtime within a time, see :func:`portfolio`.
 
     Args:
-        problem: the problem to schedule; or a training step on a cluster, which is planned by
-            :func:`hetgym.baselines.parallel.search` whatever the other arguments.
+        problem: the problem to schedule.
         runtime: the runtime that will run the plan.
         budget: wall-clock time, in seconds or as in ``"50ms"``, compilation of kernels aside; results depend on the
             machine.
@@ -69,19 +47,17 @@ def plan(
             :func:`hetgym.baselines.trade_offs`.
 
     Returns:
-        A schedule whose times are those of the runtime's simulation; ``scheduler`` names the method that found it. For
-        a training step, a plan of its stages.
+        A schedule whose times are those of the runtime's simulation; ``scheduler`` names the method that found it.
 
     Raises:
-        ProblemError: neither of the two, or a problem that does not state what the objective needs.
+        ProblemError: not a problem, or one that does not state what the objective needs.
         UnknownName: no preset or objective of that name.
         ConfigError: an invalid budget or objective.
         OutOfMemory: no plan that fits was found; the message says what is missing.
     """
-    if isinstance(problem, TrainingProblem):
-        return search(problem)
     if not isinstance(problem, Problem):
-        raise ProblemError(f"hetgym.plan takes a hetgym.Problem or a TrainingProblem, not {type(problem).__name__}")
+        training = "; hetgym.plan_training plans training steps" if isinstance(problem, TrainingProblem) else ""
+        raise ProblemError(f"hetgym.plan takes a hetgym.Problem, not {type(problem).__name__}{training}")
     return portfolio(problem, seed, budget=2**62, seconds=as_seconds(budget), runtime=runtime, objective=objective)
 
 
@@ -137,7 +113,7 @@ def portfolio(
         if share == 1:
             return start
     left = None if seconds is None else max(1e-9, seconds - (clock() - began))
-    plan = get(REGIONS).function(problem, start=start, seed=seed, budget=budget, seconds=left, runtime=switches)
+    plan = place_v2_search(problem, start, seed, budget, left, switches)
     return replace(plan, model=runtime_name(asked))
 
 

@@ -1,0 +1,37 @@
+"""hetgym's own training algorithms, which ``hetgym.agents`` enters into the table; each loads when it is first used."""
+
+from __future__ import annotations
+
+from hetgym.agents.algorithms import ALGORITHMS, Algorithm
+
+_SB3 = ("hetgym.agents.sb3.settings:PPOSettings", "hetgym.agents.sb3.training:train")
+
+ALGORITHMS.update(
+    {
+        "ppo": Algorithm(*_SB3, "PPO of Stable-Baselines3, which reads masks from observations"),
+        "maskable-ppo": Algorithm(*_SB3, "MaskablePPO of sb3-contrib"),
+        "self-labelling": Algorithm(
+            "hetgym.agents.training.settings:SelfLabellingSettings",
+            "hetgym.agents.training.self_labelling:train",
+            "play a problem often and imitate the best: the policy place-v1",
+            env="HetSchedule-v0",
+            reads=(),
+        ),
+        "move-outcomes": Algorithm(
+            "hetgym.agents.training.settings:OutcomeSettings",
+            "hetgym.agents.training.outcomes:train",
+            "search, and learn which moves make plans shorter: the policy place-v2",
+            shares=False,
+            env="HetSchedule-v0",
+            reads=(),
+        ),
+        "split-outcomes": Algorithm(
+            "hetgym.agents.training.settings:SplitOutcomeSettings",
+            "hetgym.agents.training.split_outcomes:train",
+            "search, and learn which splits make plans shorter: the policy split-v2",
+            shares=False,
+            env="HetSplit-v0",
+            reads=("rule",),
+        ),
+    }
+)
