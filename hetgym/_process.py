@@ -10,15 +10,17 @@ import sys
 _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 
-def end_with_parent(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent ends.
+def end_with_parent(parent: int, how: signal.Signals | None = None) -> None:
+    """Ask the kernel to send this process a signal when its parent ends.
 
     Only Linux can do this; elsewhere the call does nothing. Children of this process do not inherit the setting.
 
     Args:
-        parent: process id of the parent, which may be gone already.
+        parent: process id of the parent; if it is gone already, the signal is sent at once.
+        how: the signal; by default SIGKILL.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        how = how or signal.SIGKILL
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, how)
         if os.getppid() != parent:
-            os._exit(1)
+            os.kill(os.getpid(), how)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 GIB = 1 << 30
+
+SEED_BITS = 53
+"""Length of random seeds: too many to try, and exact where JSON numbers are floats."""
 
 RUNTIMES = ("classic",)
 
@@ -40,7 +44,7 @@ def score(
 
     from hetgym._input.files import check_writable, write_bytes
     from hetgym._input.times import parse_time
-    from hetgym.cli.console import print_json, progress, stderr
+    from hetgym.cli.console import print_json, progress, stderr, tell
     from hetgym.errors import ConfigError
     from hetgym.scoring import Limits, Program, fresh_problems
     from hetgym.scoring import score as judge
@@ -52,19 +56,34 @@ def score(
     specs = load_suite(suite).specs
     number = len(specs) if shown is None else min(shown, len(specs))
     chosen = [specs[k * len(specs) // number] for k in range(number)]
-    drawn = secrets.randbits(31) if seed is None else seed
-    console = stderr()
-    with Program(program, limits) as judged, progress(console) as bar:
-        task = bar.add_task("scoring", what="starting")
-        document = judge(
-            judged,
-            chosen,
-            fresh_problems(specs, fresh, drawn),
-            tuple(runtimes or RUNTIMES),
-            lambda what, done, total: bar.update(task, completed=done, total=total, what=what),
-        )
-    document |= {"suite": suite, "seed": drawn}
-    print_json(document)
-    if out is not None:
-        write_bytes(out, (json.dumps(document, indent=1, allow_nan=False) + "\n").encode(), ConfigError)
-    return 0 if document["valid"] == document["calls"] else 1
+    drawn = secrets.randbits(SEED_BITS) if seed is None else seed
+    document: dict[str, Any] = {}
+
+    def write() -> None:
+        if out is not None:
+            write_bytes(out, (json.dumps(document, indent=1, allow_nan=False) + "\n").encode(), ConfigError)
+
+    def keep(found: dict[str, Any]) -> None:
+        document.update(found, suite=suite, seed=drawn)
+        with suppress(ConfigError):  # the last writing tells
+            write()
+
+    try:
+        with Program(program, limits) as judged, progress(stderr()) as bar:
+            task = bar.add_task("scoring", what="starting")
+            found = judge(
+                judged,
+                chosen,
+                fresh_problems(specs, fresh, drawn),
+                tuple(runtimes or RUNTIMES),
+                lambda what, done, total: bar.update(task, completed=done, total=total, what=what),
+                keep,
+            )
+            document.update(found, suite=suite, seed=drawn)
+    finally:  # whatever ends the calls, the rows so far are printed
+        if document:
+            print_json(document)
+    write()
+    if document["status"] != "ok":
+        tell(str(document["status"]))
+    return 0 if document["status"] == "ok" and document["valid"] == document["calls"] else 1

@@ -18,6 +18,8 @@ from hetgym.scoring.limits import OPEN_FILES, Limits
 from hetgym.scoring.seccomp import refuse_calls
 
 _CAPABILITY_VERSION = 0x20080522
+_CLONE_NEWUSER = 0x10000000
+_PR_SET_DUMPABLE = 4
 
 
 def confine(limits: Limits, folder: Path) -> list[str]:
@@ -28,13 +30,17 @@ def confine(limits: Limits, folder: Path) -> list[str]:
         folder: the only folder in which it may change files.
 
     Returns:
-        Names of the measures that hold: ``limits`` (processor time, address space, files, processes), ``capabilities``
-        (a root user's privileges are gone), ``files`` (no changes outside the folder), ``calls`` (no processes or
-        sockets, nothing done to other processes, no changes of files' permissions, owners and times).
+        Names of the measures that hold: ``limits`` (processor time, address space, files, processes), ``processes``
+        (the memory of others cannot be read or written by way of ``/proc``), ``files`` (no changes outside the folder),
+        ``capabilities`` (a root user's privileges are gone), ``calls`` (no processes or sockets, nothing done to other
+        processes, no changes of files' permissions, owners and times).
     """
     held = ["limits"] if _set_limits(limits) else []
+    apart = _enter_own_namespace()
     if allow_writing(folder):
         held.append("files")
+    if apart or "files" in held:  # Landlock guards processes outside of its own domain
+        held.append("processes")
     if _drop_capabilities():
         held.append("capabilities")
     if refuse_calls():
@@ -42,6 +48,20 @@ def confine(limits: Limits, folder: Path) -> list[str]:
     else:  # threads count as processes here, so a program gets none; a root user's are not counted
         _limit("RLIMIT_NPROC", 0, 0)
     return held
+
+
+def hide() -> None:
+    """Refuse other processes of the same user a look into this one and its children, by ``/proc`` or a debugger.
+
+    Core dumps are given up, too. Only Linux can do this; elsewhere the call does nothing.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _enter_own_namespace() -> bool:
+    """Enter a user namespace of its own, from which no process outside can be traced; False where this is refused."""
+    return sys.platform == "linux" and ctypes.CDLL(None).unshare(_CLONE_NEWUSER) == 0
 
 
 def _set_limits(limits: Limits) -> bool:

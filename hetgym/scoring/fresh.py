@@ -34,7 +34,7 @@ def fresh_problems(specs: Sequence[ProblemSpec], count: int, seed: int) -> list[
         seed: of all draws; problem k does not depend on ``count``.
 
     Returns:
-        Problems named ``fresh-<seed>-<number>``; each is drawn when it is built.
+        Problems named ``fresh-<number>``, which does not tell the seed; each is drawn when it is built.
 
     Raises:
         ConfigError: an impossible number or seed, or no problems to draw from.
@@ -47,7 +47,7 @@ def fresh_problems(specs: Sequence[ProblemSpec], count: int, seed: int) -> list[
 
 
 def _spec(specs: Sequence[ProblemSpec], seed: int, number: int) -> ProblemSpec:
-    name = f"fresh-{seed}-{number}"
+    name = f"fresh-{number}"
 
     def make() -> Problem:
         rng = np.random.default_rng([seed, number])

@@ -16,6 +16,9 @@ PROGRAM = 1 << 20
 OPEN_FILES = 64
 """Most files that a program may have open at the same time."""
 
+THREADS = 64
+"""Most threads of a program at the same time."""
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -1,72 +1,103 @@
 """The nursery: a process that has loaded hetgym, and forks a limited child for every call of an untrusted program.
 
 It is started afresh and gets the program's text and problems, never a score, a best-known value or another program. A
-child calls the program once, writes one JSON answer to a pipe and ends. What it changes, hetgym's own functions
-included, ends with it.
+:mod:`child <hetgym.scoring.child>` calls the program once and ends. What it changes, hetgym's own functions included,
+ends with it. When the scorer ends, by whatever signal, the nursery ends its child and removes its folder.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import inspect
 import io
 import json
 import os
 import select
-import shutil
 import signal
 import sys
 import tempfile
 import time
-import types
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from hetgym._process import end_with_parent
-from hetgym.errors import sentence
 from hetgym.planning import evaluate, place_by_priority
 from hetgym.problem import Problem
-from hetgym.schedule import Schedule
-from hetgym.scoring.confinement import confine
-from hetgym.scoring.limits import Limits, answer_limit
+from hetgym.scoring.child import live
+from hetgym.scoring.confinement import confine, hide
+from hetgym.scoring.folders import remove_folder
+from hetgym.scoring.limits import THREADS, Limits, answer_limit
 from hetgym.sim import simulate
 from hetgym.workloads import textbook
 
-FUNCTION = "schedule"
-"""Name of the function that a program defines."""
-
 _PIECE = 1 << 16
 _PATIENCE = 0.1  # time for a child to end that has closed its pipe [s]
+_LOOK = 0.02  # time between two counts of a child's threads [s]
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(descriptor: int, parent: int) -> None:
-    """Serve requests until the parent closes its end.
+    """Serve requests until the parent closes its end or ends, then remove the working folder.
 
     Args:
         descriptor: of the socket to the parent.
         parent: process id of the parent.
     """
-    end_with_parent(parent)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    folder = Path.cwd()
+    try:
+        try:
+            _exit_with(parent)
+            hide()
+            if sys.platform == "linux":
+                ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            with contextlib.suppress(EOFError, ConnectionError):
+                _serve(descriptor)
+        finally:  # what follows is not interrupted
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    finally:
+        _end_orphans()
+        with contextlib.suppress(FileNotFoundError):  # the parent may have removed it
+            remove_folder(folder)
+
+
+def _exit_with(parent: int) -> None:
+    """Exit when the parent ends, by way of all ``finally`` clauses.
+
+    The kernel's signal comes when the thread that started this process ends, which may be sooner, and is ignored then.
+    """
+    own = os.getpid()
+
+    def exit_(*_: object) -> None:
+        if os.getpid() == own and os.getppid() != parent:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            sys.exit()
+
+    signal.signal(signal.SIGTERM, exit_)
+    end_with_parent(parent, signal.SIGTERM)
+
+
+def _serve(descriptor: int) -> None:
+    """Answer requests.
+
+    Raises:
+        EOFError: the parent has closed its end.
+        OSError: a call left files that cannot be removed, which the next one must not find.
+    """
     connection: Connection[Any, Any] = Connection(descriptor)
     hello = json.loads(connection.recv_bytes())
     limits, program = Limits.from_dict(hello["limits"]), connection.recv_bytes()
     _load_kernels()
     connection.send_bytes(json.dumps({"confined": _measures(limits)}).encode())
     while True:
-        try:
-            request = json.loads(connection.recv_bytes())
-        except (EOFError, OSError):
-            return
-        problem = Problem.load(io.BytesIO(connection.recv_bytes()))
-        status, seconds, answer = _call(program, problem, request["runtime"], limits)
+        request = json.loads(connection.recv_bytes())
+        data = connection.recv_bytes()
+        problem = Problem.load(io.BytesIO(data)) if data else None
+        room = Path(tempfile.mkdtemp(dir=Path.cwd()))
+        status, seconds, answer = _call(program, problem, request["runtime"], limits, room, descriptor)
         connection.send_bytes(json.dumps({"status": status, "seconds": seconds}).encode())
         connection.send_bytes(answer)
+        remove_folder(room)
 
 
 def _measures(limits: Limits) -> list[str]:
@@ -93,47 +124,64 @@ def _load_kernels() -> None:
     evaluate(problem, schedule.assignment[None, :])
 
 
-def _call(program: bytes, problem: Problem, runtime: str, limits: Limits) -> tuple[str, float, bytes]:
-    """One call in a child of its own.
+def _call(
+    program: bytes, problem: Problem | None, runtime: str, limits: Limits, folder: Path, parent: int
+) -> tuple[str, float, bytes]:
+    """One call in a child of its own in an empty folder; without a problem the child only loads the program.
+
+    ``parent`` is a descriptor that can be read once the parent has closed its end.
 
     Returns:
         ``ok`` or a sentence, the wall time [s], and the answer, empty unless the status is ``ok``.
+
+    Raises:
+        EOFError: the parent has closed its end.
     """
-    folder = tempfile.mkdtemp(dir=os.getcwd())
     reading, writing = os.pipe()
     began = time.perf_counter()
     child = os.fork()
     if child == 0:
-        _child(program, problem, runtime, limits, Path(folder), writing)
+        live(program, problem, runtime, limits, folder, writing)
     os.close(writing)
-    most = answer_limit(problem.num_operators, problem.num_devices)
+    most = answer_limit(problem.num_operators, problem.num_devices) if problem else _PIECE
+    answer, stopped = b"", "parent"
     try:
-        answer, stopped = _collect(reading, began + limits.seconds, most)
+        answer, stopped = _collect(child, reading, parent, began + limits.seconds, most)
     finally:
         os.close(reading)
         seconds = time.perf_counter() - began
-        code = _end(child)
-        shutil.rmtree(folder, ignore_errors=True)
-    if stopped == "time":
-        return f"gave no schedule within {limits.seconds:g} s", seconds, b""
-    if stopped == "length":
-        return f"gave an answer longer than {most} bytes", seconds, b""
+        code = _end(child, 0.0 if stopped else _PATIENCE)
+    return _status(stopped, code, answer, limits, most), seconds, answer
+
+
+def _status(stopped: str, code: int, answer: bytes, limits: Limits, most: int) -> str:
+    """``ok`` or the sentence that says how a call ended."""
+    if stopped:
+        return {
+            "time": f"gave no schedule within {limits.seconds:g} s",
+            "length": f"gave an answer longer than {most} bytes",
+            "threads": f"had more than {THREADS} threads",
+        }[stopped]
     if code == -signal.SIGXCPU:
-        return f"used more than {limits.cpu_seconds} s of processor time", seconds, b""
+        return f"used more than {limits.cpu_seconds} s of processor time"
     if code < 0 and not answer:
-        return f"was killed by {signal.Signals(-code).name}", seconds, b""
-    if not answer:
-        return f"ended with code {code} and gave no schedule", seconds, b""
-    return "ok", seconds, answer
+        return f"was killed by {signal.Signals(-code).name}"
+    return "ok" if answer else f"ended with code {code} and gave no schedule"
 
 
-def _collect(reading: int, deadline: float, most: int) -> tuple[bytes, str]:
-    """What the child writes until it closes its end, and ``time`` or ``length`` if it was cut off."""
-    pieces, size = list[bytes](), 0
-    while True:
-        left = deadline - time.perf_counter()
-        if left <= 0 or not select.select([reading], [], [], left)[0]:
-            return b"", "time"
+def _collect(child: int, reading: int, parent: int, deadline: float, most: int) -> tuple[bytes, str]:
+    """What the child writes until it closes its end, and ``time``, ``length`` or ``threads`` if it was cut off."""
+    pieces, size, look = list[bytes](), 0, 0.0
+    while (now := time.perf_counter()) < deadline:
+        if now >= look:
+            look = now + _LOOK
+            if _threads(child) > THREADS:
+                return b"", "threads"
+        ready = select.select([reading, parent], [], [], min(deadline, look) - now)[0]
+        if parent in ready:
+            raise EOFError
+        if reading not in ready:
+            continue
         piece = os.read(reading, _PIECE)
         if not piece:
             return b"".join(pieces), ""
@@ -141,17 +189,26 @@ def _collect(reading: int, deadline: float, most: int) -> tuple[bytes, str]:
         size += len(piece)
         if size > most:
             return b"", "length"
+    return b"", "time"
 
 
-def _end(child: int) -> int:
+def _threads(process: int) -> int:
+    """Number of threads of a process; 0 where the system does not tell."""
+    try:
+        return int(Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[17])
+    except (OSError, IndexError):
+        return 0
+
+
+def _end(child: int, patience: float) -> int:
     """Kill the child and what it left behind; returns its exit code, or minus the signal that ended it.
 
     A child that has closed its end may be on its way out, and gets a moment. It has no children where system calls are
     refused; elsewhere they are in its process group or fall to this process, and both are emptied.
     """
     status = None
-    patience = time.perf_counter() + _PATIENCE
-    while status is None and time.perf_counter() < patience:
+    until = time.perf_counter() + patience
+    while status is None and time.perf_counter() < until:
         done, found = os.waitpid(child, os.WNOHANG)
         if done:
             status = found
@@ -163,89 +220,22 @@ def _end(child: int) -> int:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
         status = os.waitpid(child, 0)[1]
-    for orphan in _orphans():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(orphan, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(orphan, 0)
+    _end_orphans()
     return os.waitstatus_to_exitcode(status)
 
 
-def _orphans() -> list[int]:
-    """Processes that fell to this one when their parent ended, those included that they leave in turn."""
-    path = f"/proc/self/task/{os.getpid()}/children"
+def _end_orphans() -> None:
+    """Kill the processes that fell to this one when their parent ended, those included that they leave in turn."""
+    while orphans := _children():
+        for orphan in orphans:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(orphan, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(orphan, 0)
+
+
+def _children() -> list[int]:
     try:
-        return [int(word) for word in Path(path).read_text().split()]
+        return [int(word) for word in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     except OSError:
         return []
-
-
-def _child(program: bytes, problem: Problem, runtime: str, limits: Limits, folder: Path, writing: int) -> NoReturn:
-    """The life of a child: confined, it calls the program and writes its answer."""
-    code = 1
-    try:
-        end_with_parent(os.getppid())
-        os.setsid()
-        os.chdir(folder)
-        (folder / "program.py").write_bytes(program)
-        _leave_behind(writing, folder)
-        os.environ.clear()
-        os.environ |= {"HOME": str(folder), "TMPDIR": str(folder), "PATH": os.defpath, "LANG": "C.UTF-8"}
-        tempfile.tempdir = None
-        confine(limits, folder)
-        text = json.dumps(_answer(program, problem, runtime)).encode()
-        while text:
-            text = text[os.write(writing, text) :]
-        code = 0
-    except BaseException as error:
-        with contextlib.suppress(BaseException):
-            os.write(writing, json.dumps({"error": _said(error)}).encode())
-    finally:
-        os._exit(code)
-
-
-def _leave_behind(writing: int, folder: Path) -> None:
-    """Close all files but the pipe; input is empty, and what is printed is dropped."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for number in range(3):
-        os.dup2(nothing, number)
-    for name in os.listdir("/dev/fd"):
-        if name.isdigit() and int(name) > 2 and int(name) != writing:
-            with contextlib.suppress(OSError):
-                os.close(int(name))
-
-
-def _answer(program: bytes, problem: Problem, runtime: str) -> dict[str, Any]:
-    """Run the program's text, and its function on the problem."""
-    module = types.ModuleType("program")
-    module.__file__ = os.path.abspath("program.py")
-    sys.modules["program"] = module
-    try:
-        exec(compile(program, module.__file__, "exec"), module.__dict__)  # the one thing that this process is for
-        function = getattr(module, FUNCTION, None)
-        if not callable(function):
-            return {"error": f"defines no function {FUNCTION}(problem)"}
-        made = function(problem, runtime=runtime) if _takes_runtime(function) else function(problem)
-        if not isinstance(made, Schedule):
-            return {"error": f"{FUNCTION}(problem) returned {type(made).__name__}, not a hetgym.Schedule"}
-        return {"schedule": made.to_dict()}
-    except MemoryError:
-        return {"error": "MemoryError: it needs more memory than it may have"}
-    except BaseException as error:  # SystemExit and KeyboardInterrupt, too, are the program's failures
-        return {"error": _said(error)}
-
-
-def _takes_runtime(function: Callable[..., Any]) -> bool:
-    try:
-        return "runtime" in inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return False
-
-
-def _said(error: BaseException) -> str:
-    """An exception on one line."""
-    try:
-        text = sentence(str(error))
-    except Exception:
-        text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

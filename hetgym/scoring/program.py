@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -19,10 +17,12 @@ from types import TracebackType
 from typing import Any
 
 from hetgym._input.files import as_path, read_bytes
-from hetgym._input.json import parse
-from hetgym.errors import ConfigError, HetgymError, InvalidSchedule, sentence
+from hetgym.errors import ConfigError, HetgymError, sentence
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.scoring.answers import read_answer, read_schedule
+from hetgym.scoring.confinement import hide
+from hetgym.scoring.folders import make_folder, remove_folder
 from hetgym.scoring.limits import PROGRAM, Limits, answer_limit
 from hetgym.workloads.packing import pack_problem
 
@@ -31,6 +31,12 @@ START = 300.0
 
 _GRACE = 30.0
 """Time beyond a call's limit after which its nursery counts as lost [s]."""
+
+_END = 5.0
+"""Longest time in which a nursery ends by itself [s]."""
+
+_PLAIN = 1 << 16
+"""Longest reply of a nursery but for schedules [byte]."""
 
 _KEPT = ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "SYSTEMROOT")
 _SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -55,7 +61,9 @@ class Program:
     """A Python file that defines ``schedule(problem)`` or ``schedule(problem, runtime)``, run outside this process.
 
     The file is never imported here. Problems go out as ``.npz`` bytes; answers come back as JSON of bounded length and
-    are read by the strict parser. A context manager: its process ends with the block.
+    are read by the strict parser. A context manager: its process ends with the block. Where the system cannot keep a
+    program from the memory of other processes of its user, the first call hides that of this process, which then writes
+    no core dumps and takes no debugger.
 
     Args:
         path: the file.
@@ -93,6 +101,21 @@ class Program:
             self._nursery.kill()
             self._nursery = None
 
+    def load(self) -> str:
+        """Run the program's text, not its function; returns ``ok``, or the sentence that says what went wrong.
+
+        Raises:
+            ConfigError: no process can be started.
+        """
+        status, _, data = self._ask(None, "")
+        if status != "ok":
+            return status
+        try:
+            read_answer(data)
+        except HetgymError as error:
+            return str(error)
+        return "ok"
+
     def schedule(self, problem: Problem, runtime: str = "classic") -> Answer:
         """Call the program's function once.
 
@@ -103,44 +126,50 @@ class Program:
         Raises:
             ConfigError: no process can be started.
         """
+        status, seconds, data = self._ask(problem, runtime)
+        if status != "ok":
+            return Answer(None, status, seconds)
+        try:
+            return Answer(read_schedule(data, problem), "ok", seconds)
+        except HetgymError as error:
+            return Answer(None, str(error), seconds)
+
+    def _ask(self, problem: Problem | None, runtime: str) -> tuple[str, float, bytes]:
+        """One call: ``ok`` or a sentence, its wall time [s], and the answer."""
         if self._nursery is None:
             self._nursery = _Nursery(self.text, self.limits)
             self.confined = self._nursery.confined
+            if "processes" not in self.confined:
+                hide()
         began = time.perf_counter()
         try:
             reply, data = self._nursery.ask(problem, runtime, self.limits.seconds + _GRACE)
         except (OSError, EOFError, ValueError) as cause:
             self.close()
             why = sentence(str(cause)) or type(cause).__name__
-            return Answer(None, f"ended the process that runs it ({why})", time.perf_counter() - began)
-        seconds = float(reply["seconds"])
-        if reply["status"] != "ok":
-            return Answer(None, str(reply["status"]), seconds)
-        try:
-            return Answer(_read(data, problem), "ok", seconds)
-        except HetgymError as error:
-            return Answer(None, str(error), seconds)
+            return f"ended the process that runs it ({why})", time.perf_counter() - began, b""
+        return str(reply["status"]), float(reply["seconds"]), data
 
 
 class _Nursery:
     """The process of :mod:`hetgym.scoring.nursery`, in a session and an empty folder of its own."""
 
     def __init__(self, text: bytes, limits: Limits) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="hetgym-score-", ignore_cleanup_errors=True)
+        self._folder, self._lock = make_folder()
         ours, theirs = socket.socketpair()
         code = (
             f"import sys; sys.path[:] = {sys.path!r}; "
             f"from hetgym.scoring.nursery import main; main({theirs.fileno()}, {os.getpid()})"
         )
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        environment |= {"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "TMPDIR": self._folder.name}
+        environment |= {"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "TMPDIR": str(self._folder)}
         environment |= dict.fromkeys(_SINGLE, "1")
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code],
-                cwd=self._folder.name,
+                cwd=self._folder,
                 env=environment,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(theirs.fileno(), self._lock),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -148,7 +177,7 @@ class _Nursery:
             )
         except OSError as error:
             ours.close()
-            self._folder.cleanup()
+            self._remove()
             raise ConfigError(f"the process that runs programs cannot be started ({error.strerror})") from error
         finally:
             theirs.close()
@@ -165,75 +194,40 @@ class _Nursery:
             self.kill()
             raise
 
-    def ask(self, problem: Problem, runtime: str, limit: float) -> tuple[dict[str, Any], bytes]:
-        """Send a problem and wait for the reply and the program's answer.
+    def ask(self, problem: Problem | None, runtime: str, limit: float) -> tuple[dict[str, Any], bytes]:
+        """Send a problem, or none to load the program only, and wait for the reply and the program's answer.
 
         Raises:
             OSError: the process has ended, or does not reply in time.
             EOFError: the process has ended.
         """
         self._connection.send_bytes(json.dumps({"runtime": runtime}).encode())
-        self._connection.send_bytes(pack_problem(problem))
+        self._connection.send_bytes(pack_problem(problem) if problem else b"")
         self._wait(limit)
         reply = json.loads(self._connection.recv_bytes(_PLAIN))
         self._wait(limit)
-        return reply, self._connection.recv_bytes(answer_limit(problem.num_operators, problem.num_devices))
+        most = answer_limit(problem.num_operators, problem.num_devices) if problem else _PLAIN
+        return reply, self._connection.recv_bytes(most)
 
     def _wait(self, limit: float) -> None:
         if not self._connection.poll(limit):
             raise TimeoutError(f"no reply within {limit:g} s")
 
     def kill(self) -> None:
-        """Kill the process and its children, and remove its folder."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        """End the process and its children, and remove its folder."""
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as end:
+            end.shutdown(socket.SHUT_RDWR)  # whereupon it ends its child and itself
         self._connection.close()
-        self._folder.cleanup()
+        try:
+            self._process.wait(_END)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._remove()
 
-
-_PLAIN = 1 << 16  # longest reply of a nursery but for the answer [byte]
-
-
-def _read(data: bytes, problem: Problem) -> Schedule:
-    """The schedule of an answer.
-
-    Raises:
-        HetgymError: there is none; the message says why.
-    """
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise InvalidSchedule("the answer is not UTF-8 text") from None
-    found = parse(text, "the answer", InvalidSchedule, containers=problem.num_devices + 64)
-    if not isinstance(found, dict):
-        raise InvalidSchedule("the answer is not a JSON object")
-    if "error" in found:
-        raise InvalidSchedule(str(found["error"]))
-    fields = found.get("schedule")
-    if not isinstance(fields, dict):
-        raise InvalidSchedule("the answer holds no schedule")
-    kept = {name: value for name, value in fields.items() if name not in ("lower_bound", "scheduler")}
-    _check_sizes(kept, problem)
-    return Schedule.from_dict(kept)
-
-
-def _check_sizes(fields: dict[str, Any], problem: Problem) -> None:
-    """Refuse arrays of another length than the problem's, and numbers in quotes, before arrays are made of them."""
-    n = problem.num_operators
-    for name in ("assignment", "priority", "start", "finish"):
-        values = fields.get(name)
-        if values is not None and not (isinstance(values, list) and len(values) == n and _plain_numbers(values)):
-            raise InvalidSchedule(f"{name} must be a list of {n} numbers")
-    order = fields.get("order")
-    if order is not None and not (
-        isinstance(order, list)
-        and len(order) == problem.num_devices
-        and all(isinstance(row, list) and _plain_numbers(row) for row in order)
-        and math.fsum(map(len, order)) == n
-    ):
-        raise InvalidSchedule(f"order must hold one list for each of {problem.num_devices} devices, {n} numbers in all")
-
-
-def _plain_numbers(values: list[Any]) -> bool:
-    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    def _remove(self) -> None:
+        """Remove the folder; one that stays is tried again when a later process makes its own."""
+        with contextlib.suppress(OSError):
+            remove_folder(self._folder)
+        os.close(self._lock)

@@ -8,10 +8,13 @@ from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
+from hetgym._tables import LARGEST
 from hetgym._version import VERSION
 from hetgym.baselines import get
 from hetgym.bench.attempt import sentence
-from hetgym.errors import ConfigError, HetgymError
+from hetgym.errors import ConfigError
 from hetgym.metrics import arithmetic_mean, ratio
 from hetgym.problem import Problem
 from hetgym.schedule import validate
@@ -27,6 +30,9 @@ REFERENCE = "region-annealing"
 
 Tell = Callable[[str, int, int], object]
 """Receives the problem under way, the number of those done, and of all."""
+
+Keep = Callable[[dict[str, Any]], object]
+"""Receives the document so far."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +71,22 @@ def score(
     fresh: Sequence[ProblemSpec] = (),
     runtimes: Sequence[str] = ("classic",),
     progress: Tell | None = None,
+    keep: Keep | None = None,
 ) -> dict[str, Any]:
     """Score a program on problems.
 
     The score of a row is the reference's makespan over that of the program: 1 equals the reference, more is better, 0
     is a failure of any kind. The reference is the best known makespan where the suite has one, otherwise that of
-    :data:`REFERENCE`. The score of a set of rows is their arithmetic mean.
+    :data:`REFERENCE`. The score of a set of rows is their arithmetic mean. A program that cannot be loaded, before any
+    problem, scores 0 and has no rows.
 
     Args:
-        program: the program, called once for each problem, and for each runtime if its function takes ``runtime``.
+        program: the program, called once for each problem and runtime.
         shown: problems that whoever writes the program may know.
         fresh: problems that it cannot know, see :func:`~hetgym.scoring.fresh_problems`.
         runtimes: names of runtime presets.
         progress: told of each problem, and of the end.
+        keep: given the document after each problem, so that an interrupt loses no row.
 
     Returns:
         A JSON-ready document; ``docs/score.md`` describes it.
@@ -93,23 +102,39 @@ def score(
     if not specs or not runtimes:
         raise ConfigError("a score needs at least one problem and one runtime")
     began, rows = perf_counter(), list[Row]()
+    loaded = program.load()
+    if loaded != "ok":
+        return _document(program, runtimes, f"the program cannot be loaded: {loaded}", rows, began)
     for number, (kind, spec) in enumerate(specs):
         if progress is not None:
             progress(spec.name, number, len(specs))
-        rows.extend(_rows(program, kind, spec, runtimes))
+        for row in _rows(program, kind, spec, runtimes):
+            rows.append(row)
+            if keep is not None:
+                calls = f"{len(rows)} of {len(specs) * len(runtimes)} calls"
+                keep(_document(program, runtimes, f"unfinished: {calls}", rows, began))
     if progress is not None:
         progress("", len(specs), len(specs))
+    return _document(program, runtimes, "ok", rows, began)
+
+
+def _document(
+    program: Program, runtimes: Sequence[str], status: str, rows: Sequence[Row], began: float
+) -> dict[str, Any]:
+    """The document of the rows so far."""
     sets = {kind: _summary([row for row in rows if row.set == kind]) for kind in ("shown", "fresh")}
     return {
         "format": "hetgym-score",
         "version": FORMAT_VERSION,
         "hetgym": VERSION,
+        "status": status,
         "program": program.path.name,
         "sha256": hashlib.sha256(program.text).hexdigest(),
         "runtimes": list(runtimes),
         "limits": program.limits.to_dict(),
         "confined": sorted(program.confined),
         **_summary(rows),
+        "score": arithmetic_mean(row.score for row in rows) if rows else 0.0,
         **sets,
         "rows": [asdict(row) for row in rows],
         "seconds": round(perf_counter() - began, 3),
@@ -144,9 +169,14 @@ def _judged(problem: Problem, answer: Answer, runtime: str) -> tuple[float | Non
     if answer.schedule is None:
         return None, answer.status
     try:
-        validate(problem, answer.schedule)
+        with np.errstate(over="ignore"):
+            validate(problem, answer.schedule)
+            long = np.flatnonzero(answer.schedule.run_times(problem) > LARGEST)
+        if len(long):
+            name = problem.operator_names[long[0]]
+            return None, f"speed: operator {long[0]} ({name!r}) would take more than {LARGEST:g} s"
         return simulate(problem, answer.schedule, runtime).makespan, "ok"
-    except HetgymError as error:
+    except Exception as error:  # whatever an untrusted answer brings about, it must not end the scorer
         return None, sentence(error)
 
 

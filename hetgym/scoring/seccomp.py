@@ -1,7 +1,8 @@
 """A filter of system calls for a process that runs untrusted code: no processes, no sockets, nothing done to others.
 
 Other processes get no signals, not even by way of a file's owner, and keep their limits, their places among processors
-and their memory. Files keep their permissions, owners, times and extended attributes, which Landlock does not guard.
+and their memory. The process ends with its parent. Files keep their permissions, owners, times and extended attributes,
+which Landlock does not guard.
 
 Linux on x86-64 and AArch64. The filter refuses calls by name instead of allowing a list of them, since Python, NumPy
 and Numba call what differs between versions. Numbers: ``arch/x86/entry/syscalls/syscall_64.tbl``,
@@ -68,6 +69,7 @@ class _Machine:
             ``prlimit64``, whose first argument is a process, or 0 for the caller.
         fcntl: number of ``fcntl``.
         ioctl: number of ``ioctl``.
+        prctl: number of ``prctl``.
     """
 
     audit: int
@@ -77,11 +79,12 @@ class _Machine:
     settings: tuple[int, ...]
     fcntl: int
     ioctl: int
+    prctl: int
 
 
 _MACHINES = {
-    "x86_64": _Machine(0xC000003E, _X86_64 | _SHARED, 56, (62, 234), (142, 144, 203, 314, 302), 72, 16),
-    "aarch64": _Machine(0xC00000B7, _AARCH64 | _SHARED, 220, (129, 131), (118, 119, 122, 274, 261), 25, 29),
+    "x86_64": _Machine(0xC000003E, _X86_64 | _SHARED, 56, (62, 234), (142, 144, 203, 314, 302), 72, 16, 157),
+    "aarch64": _Machine(0xC00000B7, _AARCH64 | _SHARED, 220, (129, 131), (118, 119, 122, 274, 261), 25, 29, 167),
 }
 _FCNTL = {"F_SETOWN": 8, "F_SETSIG": 10, "F_SETOWN_EX": 15, "F_SETLEASE": 1024}
 """Commands of ``fcntl`` that send signals to a file's owner, or keep others from opening the file."""
@@ -91,6 +94,8 @@ _IOCTL = {
     "FS_IOC_ENABLE_VERITY": 0x40806685, "FS_IOC_SET_ENCRYPTION_POLICY": 0x800C6613,
 }  # fmt: skip
 """Commands of ``ioctl`` that name an owner for signals, or change flags of a file that is open for reading only."""
+_PRCTL = {"PR_SET_PDEATHSIG": 1}
+"""Commands of ``prctl`` by which a process could outlive its parent."""
 _CLONE3 = 435
 _CLONE_THREAD = 0x10000
 _X32 = 0x40000000  # from here on, x86-64 numbers its calls a second time
@@ -142,6 +147,7 @@ def _program(machine: _Machine, process: int) -> bytes:
         rules += _choice(number, _FIRST_ARGUMENT, (0, process), allow=True)
     rules += _choice(machine.fcntl, _SECOND_ARGUMENT, tuple(_FCNTL.values()), allow=False)
     rules += _choice(machine.ioctl, _SECOND_ARGUMENT, tuple(_IOCTL.values()), allow=False)
+    rules += _choice(machine.prctl, _FIRST_ARGUMENT, tuple(_PRCTL.values()), allow=False)
     return b"".join([*rules, _step(_RETURN, _ALLOW)])
 
 

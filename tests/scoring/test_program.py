@@ -281,13 +281,45 @@ def environment(problem):
     return heft(problem)
 
 
+def outlive(problem):
+    import ctypes
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(1, 0, 0, 0, 0) == -1 and ctypes.get_errno() == 1
+    raise PermissionError("to outlive")
+
+
+def deep(problem):
+    for _ in range(1050):
+        os.mkdir("d")
+        os.chdir("d")
+    raise ValueError("depth")
+
+
+def thread_bomb(problem):
+    threading.stack_size(32768)
+    event = threading.Event()
+    for _ in range(1000):
+        threading.Thread(target=event.wait, daemon=True).start()
+        time.sleep(0.0001)
+    time.sleep(20)
+
+
 def schedule(problem):
     return globals()[problem.name](problem)
 """
 
 
 OTHERS = (
-    *("limit_parent", "move_parent", "calm_parent", "own_pipe", "own_pipe_wholly", "signal_of_pipe", "own_by_ioctl"),
+    *(
+        "outlive",
+        "limit_parent",
+        "move_parent",
+        "calm_parent",
+        "own_pipe",
+        "own_pipe_wholly",
+        "signal_of_pipe",
+        "own_by_ioctl",
+    ),
     "lease",
 )
 FILES = ("chmod", "fchmod", "chown", "utime", "setxattr", "flags", "new_calls")
@@ -353,6 +385,8 @@ def test_what_is_allowed(program: Program, name: str) -> None:
         ("forged", "nested too deeply"),
         ("hog", "memory"),
         ("long_file", "File too large"),
+        ("deep", "depth"),
+        pytest.param("thread_bomb", "had more than 64 threads", marks=linux),
         ("no such function", "KeyError"),
     ],
 )
@@ -429,6 +463,16 @@ def test_a_lost_process_is_replaced(program: Program) -> None:
     answer = program.schedule(named("heft"))
     assert answer.schedule is None and answer.status.startswith("ended the process that runs it")
     assert program.schedule(named("heft")).status == "ok"
+
+
+def test_a_folder_that_stays_is_not_left_to_the_next_call(program: Program, tmp_path: Path) -> None:
+    program.schedule(named("heft"))
+    assert program._nursery is not None
+    before = program._nursery._folder
+    program.close()
+    assert not before.exists()
+    assert program.schedule(named("write_inside")).status == "ok"
+    assert program._nursery._folder != before
 
 
 @pytest.mark.parametrize(

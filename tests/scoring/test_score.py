@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli.commands import ask, said
+from cli.commands import ask, command, said
+from scoring.others import all_gone, descendants
 
 from hetgym.baselines import get
 from hetgym.errors import ConfigError
@@ -59,6 +64,7 @@ def test_fresh_problems_follow_from_the_seed_alone() -> None:
     assert len({*digests[1], *digests[2]}) == 8
     assert not {*digests[1]} & {spec.build().digest for spec in specs}
     assert {30 <= spec.build().num_operators <= 200 for spec in many[1::2]} == {True}
+    assert [spec.build().name for spec in many] == [spec.name for spec in others]  # names do not tell the seed
 
 
 @pytest.mark.parametrize(("count", "seed"), [(-1, 0), (10**6, 0), (1, -1)])
@@ -70,14 +76,100 @@ def test_impossible_draws(count: int, seed: int) -> None:
 
 
 def test_the_command_prints_json_and_tells_of_failures_by_its_exit_code(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("schedule = 3\n")
+    (tmp_path / "mine.py").write_text("def schedule(problem): return 3\n")
     words = ("score", "mine.py", "--suite", "quick", "--shown", "1", "--fresh", "0", "--seed", "4", "--out", "s.json")
     done = ask(*words, cwd=tmp_path)
     assert (done.returncode, said(done)) == (1, "")
     found = json.loads(done.stdout)
-    assert found["rows"][0]["status"] == "defines no function schedule(problem)"
+    assert found["rows"][0]["status"] == "schedule(problem) returned int, not a hetgym.Schedule"
     assert (found["score"], found["fresh"]["score"], found["seed"], found["suite"]) == (0.0, None, 4, "quick")
+    assert (found["status"], found["calls"]) == ("ok", 1)
     assert json.loads((tmp_path / "s.json").read_text()) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import nothing_of_that_name\n", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
+        ("def schedule(problem:\n", "SyntaxError: '(' was never closed (program.py, line 1)"),
+        ("schedule = 3\n", "defines no function schedule(problem)"),
+        ("while True: pass\n", "gave no schedule within 1 s"),
+        ("import os; os._exit(3)\n", "ended with code 3 and gave no schedule"),
+    ],
+)
+def test_a_program_that_cannot_be_loaded_is_told_once(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    done = ask("score", "mine.py", "--suite", "quick", "--seconds", "1s", "--out", "s.json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert (found["status"], found["rows"]) == (f"the program cannot be loaded: {says}", [])
+    assert (found["score"], found["calls"], found["valid"]) == (0.0, 0, 0)
+    assert (done.returncode, said(done)) == (1, f"{found['status']}\n")
+    assert json.loads((tmp_path / "s.json").read_text()) == found
+
+
+SLOW = """
+from hetgym import Schedule
+from hetgym.baselines import get
+
+def schedule(problem):
+    made = get("heft")(problem)
+    speed = {"topcuoglu": 5e-324, "arabnejad-barbosa": 1e-306}.get(problem.name, 0.5)
+    return Schedule(made.assignment, made.device_order(problem), speed=[speed] * problem.num_operators)
+"""
+
+
+def test_times_beyond_those_of_problems_are_failures(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    words = ("score", "slow.py", "--suite", "quick", "--shown", "2", "--fresh", "1", "--runtime", "classic")
+    done = ask(*words, "--runtime", "links", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    long = "speed: operator 0 ('T1') would take more than 1e+100 s"
+    assert [row["status"] for row in found["rows"]] == [long] * 4 + ["ok"] * 2
+    assert found["valid"] == 2
+
+
+STAYS = """
+import ctypes, os, signal, time
+from hetgym.baselines import get
+
+def schedule(problem):
+    if problem.name == "topcuoglu":
+        return get("heft")(problem)
+    ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)  # no signal when the parent ends
+    for number in (signal.SIGXCPU, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    os.umask(0)
+    os.mkdir("note", 0o300)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL", "all SIGKILL"])
+def test_whatever_ends_the_scorer_loses_no_row_and_leaves_nothing(tmp_path: Path, how: str) -> None:
+    (tmp_path / "stays.py").write_text(STAYS)
+    (tmp_path / "tmp").mkdir()
+    words = command("score", "stays.py", "--suite", "quick", "--fresh", "0", "--seconds", "50s", "--out", "s.json")
+    environment = os.environ | {"TMPDIR": str(tmp_path / "tmp")}
+    with subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as scorer:
+        try:
+            until, started = time.monotonic() + 300, list[int]()
+            while len(started) < 2 or not list((tmp_path / "tmp").glob("hetgym-score-*/*/note")):
+                assert scorer.poll() is None and time.monotonic() < until
+                time.sleep(0.05)
+                started = descendants(scorer.pid)
+            scorer.send_signal(signal.SIGTERM if how == "SIGTERM" else signal.SIGKILL)
+            if how == "all SIGKILL":
+                os.kill(started[0], signal.SIGKILL)  # the nursery; its child has refused the signal
+            printed = scorer.communicate(timeout=60)[0]
+        finally:
+            scorer.kill()
+    assert all_gone(started, 20.0)
+    kept = json.loads((tmp_path / "s.json").read_text())
+    assert kept["status"].startswith("unfinished: 1 of ") and [row["status"] for row in kept["rows"]] == ["ok"]
+    if how == "SIGTERM":
+        assert scorer.returncode == 130 and json.loads(printed) == kept
+    assert bool(list((tmp_path / "tmp").iterdir())) == (how == "all SIGKILL")  # the next run removes it
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_the_calls(tmp_path: Path) -> None:
@@ -98,7 +190,7 @@ def test_the_result_is_printed_although_its_file_cannot_be_written(
     def full(*_: object) -> None:
         raise ConfigError("the disk is full")
 
-    (tmp_path / "mine.py").write_text("schedule = 3\n")
+    (tmp_path / "mine.py").write_text("def schedule(problem): return 3\n")
     monkeypatch.setattr(_files, "write_bytes", full)
     with pytest.raises(ConfigError, match="the disk is full"):
         command(tmp_path / "mine.py", "quick", shown=1, fresh=0, seed=0, out=tmp_path / "s.json")

@@ -1,0 +1,101 @@
+"""Folders that untrusted programs fill: held while their process lives, and removed whatever they contain."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import tempfile
+import time
+from pathlib import Path
+
+PREFIX = "hetgym-score-"
+"""First letters of the names of these folders."""
+
+_YOUNG = 60.0
+"""Age below which a folder may belong to a process that has not locked it yet [s]."""
+
+
+def make_folder() -> tuple[Path, int]:
+    """Make a folder for temporary files, and remove those of processes that were killed.
+
+    Returns:
+        The folder, and a descriptor that locks it until all processes that inherit the descriptor have closed it.
+    """
+    _sweep(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    _lock(descriptor)
+    return folder, descriptor
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with its content, of any depth and with any permissions; no process may use it meanwhile.
+
+    Each folder inside gives its own folders to the topmost one and is removed. So neither paths nor the stack grow with
+    the depth.
+
+    Raises:
+        OSError: something cannot be removed.
+    """
+    os.chmod(folder, 0o700)
+    top = _open(str(folder))
+    try:
+        folders = _empty(top, top)
+        while folders:
+            name = folders.pop()
+            os.chmod(name, 0o700, dir_fd=top)
+            inner = _open(name, top)
+            try:
+                folders += _empty(inner, top)
+            finally:
+                os.close(inner)
+            os.rmdir(name, dir_fd=top)
+    finally:
+        os.close(top)
+    os.rmdir(folder)
+
+
+def _empty(folder: int, top: int) -> list[str]:
+    """Remove the files of an open folder and move its folders to the topmost one; returns their names there."""
+    moved = []
+    for name in os.listdir(folder):
+        if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=folder)
+        elif folder == top:
+            moved.append(name)
+        else:
+            os.chmod(name, 0o700, dir_fd=folder)  # a folder that moves is written to: its ".." changes
+            moved.append(secrets.token_hex(16))
+            os.rename(name, moved[-1], src_dir_fd=folder, dst_dir_fd=top)
+    return moved
+
+
+def _open(folder: str, within: int | None = None) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=within)
+
+
+def _sweep(root: Path) -> None:
+    """Remove folders of processes that were killed before they could do so: those that nobody locks."""
+    for folder in root.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            found = folder.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and time.time() - found.st_mtime > _YOUNG:
+                descriptor = _open(str(folder))
+                try:
+                    if _lock(descriptor):
+                        remove_folder(folder)
+                finally:
+                    os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock an open folder; False if another process has, or if the file system knows no locks."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
