@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hetgym.agents.algorithms import ALGORITHMS, Algorithm
     from hetgym.agents.candidates import CandidatePolicy
     from hetgym.agents.checkpoint import Checkpoint
+    from hetgym.agents.clusters import ClusterPlanner
     from hetgym.agents.cuts import CutPlanner
     from hetgym.agents.hub import write_hub_folder
     from hetgym.agents.network_policy import NetworkPolicy
@@ -32,6 +33,7 @@ _HOME = {
     "hetgym.agents.algorithms": ("ALGORITHMS", "Algorithm"),
     "hetgym.agents.candidates": ("CandidatePolicy",),
     "hetgym.agents.checkpoint": ("Checkpoint",),
+    "hetgym.agents.clusters": ("ClusterPlanner",),
     "hetgym.agents.cuts": ("CutPlanner",),
     "hetgym.agents.hub": ("write_hub_folder",),
     "hetgym.agents.network_policy": ("NetworkPolicy",),
@@ -51,6 +53,7 @@ __all__ = [
     "Algorithm",
     "CandidatePolicy",
     "Checkpoint",
+    "ClusterPlanner",
     "CutPlanner",
     "NetworkPolicy",
     "PlacePlanner",

@@ -9,17 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hetgym.agents.kinds import KINDS
-from hetgym.envs.dispatch.observation import DispatchDeviceColumn
-from hetgym.envs.pipeline.observation import StageColumn
-from hetgym.envs.place.observation import DeviceColumn
-from hetgym.envs.split.observation import SplitDeviceColumn, SplitOperatorColumn
+from hetgym.envs.cluster.observation import StepColumn
+from hetgym.envs.core.features import Column
+from hetgym.envs.dispatch.observation import DispatchCandidateColumn, DispatchDeviceColumn
+from hetgym.envs.pipeline.observation import CutColumn, StageColumn
+from hetgym.envs.place.observation import CandidateColumn, DeviceColumn
+from hetgym.envs.split.observation import SplitCandidateColumn, SplitDeviceColumn, SplitOperatorColumn
 
 NEGLIGIBLE = 1e-4
 """Scale below which differences between actions count little, as a share of the reference."""
 
+CANDIDATES: dict[str, type[Column]] = {
+    "place": CandidateColumn,
+    "dispatch": DispatchCandidateColumn,
+    "split": SplitCandidateColumn,
+    "pipeline": CutColumn,
+    "cluster": StepColumn,
+}
+"""Kind of decision -> columns of ``obs["candidates"]``."""
+
 COLUMNS: dict[str, tuple[str, ...]] = {
-    kind: (*(f.name for f in KINDS[kind]), *more)
+    kind: (*(column.label for column in CANDIDATES[kind]), *more)
     for kind, more in {
         "place": [f"device_{column.label}" for column in DeviceColumn],
         "dispatch": [*(f"device_{column.label}" for column in DispatchDeviceColumn), "now"],
@@ -32,7 +42,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "pipeline": [*(f"device_{column.label}" for column in StageColumn), "stays"],
     }.items()
 }
-"""Kind of decision -> names of the F columns that describe an action: the environment's candidate features first."""
+"""Kind of decision that networks take -> names of the F columns that describe an action: candidate features first."""
 
 
 def describe(kind: str, seen: Mapping[str, Any], xp: Any) -> Any:
@@ -47,7 +57,7 @@ def describe(kind: str, seen: Mapping[str, Any], xp: Any) -> Any:
     - cut: the row of the device, or of the current stage's device for staying, and 1 if the action stays.
 
     Args:
-        kind: kind of decision, one of :data:`~hetgym.agents.kinds.KINDS`.
+        kind: kind of decision, one of :data:`COLUMNS`.
         seen: an observation of B lanes, [B, …] by key, as floats.
         xp: the module of the arrays, ``numpy`` or ``torch``.
     """

@@ -23,8 +23,7 @@ class Algorithm:
             returns the trained network.
         summary: description in one line.
         shares: true if workers of a Ray cluster can take part.
-        env: id of the only environment that it trains for, whose episodes place operators before the run if it is
-            HetSchedule-v0; empty for all environments.
+        env: id of the only environment that it trains for; empty for all environments.
         reads: names of the :data:`OPTIONAL` fields of a recipe that mean something to it.
     """
 

@@ -12,13 +12,13 @@ from gymnasium.utils import seeding
 from hetgym._input.config import check_number
 from hetgym._input.random import generator
 from hetgym._types import FloatArray
-from hetgym.agents.actions import COLUMNS, describe
+from hetgym.agents.actions import CANDIDATES, COLUMNS, describe
 from hetgym.agents.artefact import PolicyFiles, Weights, check_recipe
 from hetgym.agents.inference import HeadWeights, decide, head_weights
-from hetgym.agents.kinds import ENVIRONMENT, KINDS, check_features
-from hetgym.agents.play import Decider
+from hetgym.agents.play import Decider, check_features
 from hetgym.agents.recipe import manner
 from hetgym.envs.core.autoreset import make_lanes
+from hetgym.envs.core.kinds import IDS
 from hetgym.envs.core.lanes import Lanes
 from hetgym.envs.core.sources import as_platform
 from hetgym.envs.pipeline.problems import as_pipeline
@@ -48,7 +48,7 @@ class CandidatePolicy(Decider):
         card: their origin, as JSON values; ``network`` describes the network, ``recipe`` its training.
 
     Attributes:
-        kind: kind of decision, one of :data:`~hetgym.agents.kinds.KINDS`.
+        kind: kind of decision, one of :data:`~hetgym.agents.actions.COLUMNS`.
 
     Raises:
         ArtefactError: the weights are not those of such a network.
@@ -89,21 +89,25 @@ class CandidatePolicy(Decider):
             noise: [L, A] added to scores; none by default. Gumbel noise draws actions with their probabilities.
 
         Raises:
-            ConfigError: observations of another kind of decision.
+            ConfigError: observations of another environment.
         """
-        if np.shape(observations["candidates"])[-1] != len(KINDS[self.kind]):
-            raise ConfigError(f"this policy takes observations of the kind {self.kind!r}")
+        width = np.shape(observations["candidates"])[-1]
+        if width != len(CANDIDATES[self.kind]):
+            raise ConfigError(
+                f"this policy plays {IDS[self.kind]}, whose candidates have {len(CANDIDATES[self.kind])} features; "
+                f"these observations have {width}"
+            )
         known = np.ascontiguousarray(describe(self.kind, observations, np), np.float64)
         legal = observations["action_mask"] > 0
         return decide(known, legal, np.zeros(legal.shape) if noise is None else noise, self._head)
 
     def check(self, lanes: Lanes) -> None:
-        """Refuse an environment whose candidate features have another meaning than in the policy's training.
+        """Refuse another environment, or one whose candidate features mean something else than in training.
 
         Raises:
-            ConfigError: an argument of the environment that changes their meaning differs.
+            ConfigError: see :func:`~hetgym.agents.play.check_features`.
         """
-        check_features(self.kind, self.arguments, lanes)
+        check_features(self, lanes)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -130,7 +134,7 @@ class CandidatePolicy(Decider):
         check_number(heat, "temperature", ConfigError, positive=True)
         if count != int(count):
             raise ConfigError(f"samples is {count}; it must be a whole number")
-        lanes = make_lanes(ENVIRONMENT[self.kind], int(count), **(self.arguments | arguments))
+        lanes = make_lanes(IDS[self.kind], int(count), **(self.arguments | arguments))
         self.check(lanes)
         for lane in range(lanes.count):
             lanes.prepare(lane, seeding.np_random(seed)[0], {}, seed)
@@ -147,7 +151,7 @@ class CandidatePolicy(Decider):
 
 
 class SchedulePolicy(CandidatePolicy):
-    """Decides in HetSchedule-v0, in either mode."""
+    """Decides in HetSchedule-v0 or HetDispatch-v0."""
 
     def plan(self, problem: Problem, /, **playing: Any) -> Schedule:
         """Schedule a problem by playing episodes without noise and changes.

@@ -8,12 +8,9 @@ from typing import Any
 
 from hetgym._input.config import read
 from hetgym._input.times import as_seconds
-from hetgym.baselines.parallel import search
 from hetgym.baselines.pipeline import annealed_cut
-from hetgym.envs.cluster.lanes import StepLanes
-from hetgym.envs.pipeline.lanes import PipelineLanes
+from hetgym.envs.core.kinds import require_kind
 from hetgym.envs.pipeline.problems import as_pipeline
-from hetgym.errors import ConfigError
 from hetgym.pipeline import CutProblem, Objective, PipelineProblem, Stage, TrainingPipeline, cut_problem
 
 
@@ -84,8 +81,6 @@ class CutPlanner:
 class CutAgent:
     """An agent for HetPipeline-v0 whose actions are the stages of a cut, which it makes at the reset.
 
-    On a training problem it follows the plan of :func:`~hetgym.baselines.parallel.search`.
-
     In the environment every decision must leave a way to end with the running round. A cut of several rounds may lack
     that where memory is tight; then the agent takes a cut of fewer rounds.
     """
@@ -110,13 +105,8 @@ class CutAgent:
         Raises:
             ConfigError: another environment.
         """
-        lanes = getattr(env.unwrapped, "lanes", None)
-        if isinstance(lanes, StepLanes):
-            observation, info = env.reset(seed=seed, options=options)
-            self._turn, self._actions = 0, lanes.actions(0, search(lanes.problem(0)))
-            return observation, info
-        if not isinstance(lanes, PipelineLanes):
-            raise ConfigError("cuts are for HetPipeline-v0, not for another environment")
+        lanes: Any = getattr(env.unwrapped, "lanes", None)
+        require_kind("pipeline", lanes)
         observation, info = env.reset(seed=seed, options=options)
         cuts = lanes.instance(0)
         for rounds in range(cuts.objective.rounds, 0, -1):

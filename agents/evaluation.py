@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gymnasium.utils import seeding
 
 from hetgym._types import FloatArray
-from hetgym.agents.kinds import CANDIDATES, kind_of
+from hetgym.agents.actions import CANDIDATES
 from hetgym.agents.recipe import Recipe
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.dispatch.lanes import DispatchLanes
@@ -31,7 +31,7 @@ IN_PLACE = {
     "uniform": "legal actions with equal probability",
     "greedy:<column>": "the legal action of the smallest candidate feature, such as greedy:completion",
 }
-"""Baselines that play in the environment itself; others are names of schedulers, for HetSchedule-v0."""
+"""Baselines that play in the environment itself; others are names of schedulers, if problems are scheduled."""
 
 
 class Evaluator:
@@ -112,8 +112,9 @@ class Evaluator:
         return self._scheduled(name)
 
     def _greedy(self, feature: str) -> Decide:
-        kind, _ = kind_of(self.observation_space)
-        columns = {column.label: column for column in CANDIDATES[kind]}
+        if self.lanes.level == "flat":
+            raise ConfigError(f"baseline 'greedy:{feature}' reads observation='graph' or 'candidates', not 'flat'")
+        columns = {column.label: column for column in CANDIDATES[self.lanes.kind]}
         if feature not in columns:
             raise ConfigError(f"baseline 'greedy:{feature}': no such candidate feature; {suggestion(feature, columns)}")
         column = columns[feature]
@@ -132,8 +133,8 @@ class Evaluator:
         calm = not isinstance(lanes, DispatchLanes) or lanes.conditions.calm
         if not isinstance(lanes, PlaceLanes | DispatchLanes) or not calm:
             raise ConfigError(
-                f"baseline {name!r}: schedulers are compared in HetSchedule-v0 without noise, arrivals and changes; "
-                f"here there are {', '.join(IN_PLACE)}"
+                f"baseline {name!r}: schedulers are compared in HetSchedule-v0, and in HetDispatch-v0 without noise, "
+                f"arrivals and changes; here there are {', '.join(IN_PLACE)}"
             )
         try:
             scheduler, runtime = get(name), lanes.rules.simulated

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from hetgym.agents import artefact
 from hetgym.agents.evaluation import Evaluator
-from hetgym.agents.kinds import check_features, kind_of
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.networks.actor_critic import ActorCritic
-from hetgym.agents.play import Decider, as_scheduler
+from hetgym.agents.play import Decider, as_scheduler, check_features
 from hetgym.agents.recipe import manner
+from hetgym.envs.core.kinds import require_kind
 from hetgym.envs.core.lanes import Lanes
 from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.problem import Problem
@@ -60,11 +60,11 @@ class NetworkPolicy(Decider):
 
     @property
     def kind(self) -> str:
-        """The kind of decision that it takes, one of :data:`~hetgym.agents.kinds.KINDS`."""
+        """The kind of decision that it takes, one of :data:`~hetgym.agents.actions.COLUMNS`."""
         return self.network.kind
 
     def plan(self, problem: Problem, /) -> Schedule:
-        """Schedule a problem by one episode of HetSchedule-v0.
+        """Schedule a problem by one episode.
 
         Raises:
             ConfigError: the policy decides on splits or pipelines, which only its compiled form can plan.
@@ -78,13 +78,14 @@ class NetworkPolicy(Decider):
         return evaluator.judge(self.decide)
 
     def check(self, lanes: Lanes) -> None:
-        """Refuse an environment whose candidate features have another meaning than in the policy's training.
+        """Refuse another environment, or one whose candidate features mean something else than in training.
 
         Raises:
-            ConfigError: an argument of the environment that changes their meaning differs.
+            ConfigError: see :func:`~hetgym.agents.play.check_features`.
         """
+        require_kind(self.kind, lanes)
         if "recipe" in self.card:
-            check_features(self.kind, self.arguments, lanes)
+            check_features(self, lanes)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -161,12 +162,13 @@ def start_from(network: ActorCritic, path: str | Path) -> None:
 def check_fits(network: ActorCritic, space: Any) -> None:
     """Refuse observations that the network was not made for.
 
+    Args:
+        network: the network.
+        space: the environment's space of observations.
+
     Raises:
-        ConfigError: the observations are of another kind or level.
+        ConfigError: the observations are of another environment or level.
     """
-    found = kind_of(space)
-    if found != (network.kind, network.level):
-        raise ConfigError(
-            f"the policy takes {network.kind} observations of the level {network.level!r}, "
-            f"the environment gives {found[0]} observations of the level {found[1]!r}"
-        )
+    require_kind(network.kind, space)
+    if space.level != network.level:
+        raise ConfigError(f"the policy takes observation={network.level!r}, the environment gives {space.level!r}")

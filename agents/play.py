@@ -12,8 +12,9 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from hetgym.envs.core.lanes import Observation
-from hetgym.envs.schedule import HetScheduleEnv
+from hetgym.envs.core.kinds import IDS, require_kind
+from hetgym.envs.core.lanes import Lanes, Observation
+from hetgym.envs.core.registry import arguments_of, environment_of
 from hetgym.errors import ConfigError, HetgymWarning, shown
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -38,7 +39,7 @@ class Policy(Protocol):
 
     @property
     def kind(self) -> str:
-        """The kind of decision that it takes, one of :data:`~hetgym.agents.kinds.KINDS`."""
+        """The kind of decision that it takes, one of :data:`~hetgym.envs.core.kinds.IDS`."""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -96,6 +97,37 @@ class Decider(abc.ABC):
         return self
 
 
+SHAPING = {
+    "place": ("completion",),
+    "dispatch": ("completion", "tries"),
+    "split": ("completion", "lookahead"),
+    "pipeline": ("completion",),
+}
+"""Kind of decision -> arguments of the environment that change the meaning of candidate features."""
+
+
+def check_features(policy: Policy, lanes: Lanes) -> None:
+    """Refuse another environment than a policy plays, and one whose candidate features mean something else.
+
+    Args:
+        policy: the policy, whose ``arguments`` are those of the training that were not the defaults.
+        lanes: lanes of the environment.
+
+    Raises:
+        ConfigError: lanes of another environment, or an argument of :data:`SHAPING` has another value.
+    """
+    require_kind(policy.kind, lanes)
+    rules, trained, defaults = getattr(lanes, "rules", None), policy.arguments, arguments_of(IDS[policy.kind])
+    for name in SHAPING[policy.kind]:
+        expected = trained.get(name, getattr(defaults, name))
+        found = getattr(rules, name, expected)
+        if found != expected:
+            raise ConfigError(
+                f"this policy was trained with {name}={expected!r}, the environment has {name}={found!r}, with which "
+                f"candidate features tell something else; make it with {name}={expected!r}"
+            )
+
+
 @dataclass(frozen=True)
 class Result:
     """The result of one episode.
@@ -123,9 +155,9 @@ def trained_for(policy: Policy) -> tuple[str, ...]:
     return tuple(runtime_name(as_runtime(runtime)) for runtime in runtimes)
 
 
-def _say_beyond(policy: Policy, env: gym.Env[Any, Any]) -> None:
-    """Warn if a policy was not trained for an environment's runtime."""
-    rules: Any = getattr(getattr(env.unwrapped, "lanes", None), "rules", None)
+def _say_beyond(policy: Policy, lanes: Any) -> None:
+    """Warn if a policy was not trained for the runtime of an environment's lanes."""
+    rules: Any = getattr(lanes, "rules", None)
     names = trained_for(policy)
     if names and hasattr(rules, "simulated"):
         runtime = replace(rules.simulated, noise=0.0, seed=0)
@@ -152,8 +184,8 @@ def play(
         options: of the reset.
 
     Raises:
-        ConfigError: a vector environment, not an agent, or an environment whose candidate features have
-            another meaning than in the policy's training.
+        ConfigError: a vector environment, not an agent, another environment than the policy plays, or one whose
+            candidate features have another meaning than in its training.
 
     Warns:
         HetgymWarning: the policy was not trained for the environment's runtime; see :func:`trained_for`.
@@ -169,15 +201,18 @@ def play(
     if isinstance(env, gym.vector.VectorEnv):
         raise ConfigError("play takes one environment, as gym.make makes it, not a vector environment")
     acting: Any = agent
+    lanes: Any = getattr(env.unwrapped, "lanes", None)
     if isinstance(agent, Policy):
-        _say_beyond(agent, env)
+        if lanes is not None:
+            require_kind(agent.kind, lanes)
+        _say_beyond(agent, lanes)
         acting = agent.agent()
     if not callable(acting):
         raise ConfigError(
             f"agent is {shown(agent)}; it must be a function of the observation and the info, or a policy"
         )
-    if hasattr(acting, "check") and hasattr(env.unwrapped, "lanes"):
-        acting.check(env.unwrapped.lanes)
+    if hasattr(acting, "check") and lanes is not None:
+        acting.check(lanes)
     reset = getattr(acting, "reset", None)
     start = env.reset(seed=seed, options=options) if reset is None else reset(env, seed, options)
     observation, info = start
@@ -189,21 +224,30 @@ def play(
     return Result(total, info)
 
 
-def as_scheduler(agent: Agent | Policy, **arguments: Any) -> Callable[[Problem], Schedule]:
-    """Turn an agent for ``HetSchedule-v0`` into a scheduler.
+def as_scheduler(
+    agent: Agent | Policy, env_id: str = "HetSchedule-v0", **arguments: Any
+) -> Callable[[Problem], Schedule]:
+    """Turn an agent for ``HetSchedule-v0`` or ``HetDispatch-v0`` into a scheduler.
 
     Args:
         agent: an agent, or a policy, whose agent is used.
+        env_id: the environment in which an agent acts; a policy acts in its own.
         arguments: of the environment, such as ``runtime`` or ``decode``; added to those of a policy.
 
     Returns:
         A function from a problem to the schedule of one episode on it, like the baselines.
+
+    Raises:
+        ConfigError: a policy, or an environment, that does not schedule problems.
     """
     if isinstance(agent, Policy):
-        arguments = agent.arguments | arguments
+        env_id, arguments = IDS[agent.kind], agent.arguments | arguments
+    if env_id.removeprefix("hetgym:") not in (IDS["place"], IDS["dispatch"]):
+        raise ConfigError(f"schedulers come from HetSchedule-v0 or HetDispatch-v0, not from {env_id}")
+    make = environment_of(env_id)
 
     def schedule(problem: Problem) -> Schedule:
-        result: Schedule = play(HetScheduleEnv(as_problem(problem), **arguments), agent).info["schedule"]
+        result: Schedule = play(make(as_problem(problem), **arguments), agent).info["schedule"]
         return result
 
     return schedule

@@ -15,7 +15,7 @@ from hetgym._input.yaml import load_yaml
 from hetgym.agents.algorithms import ALGORITHMS, OPTIONAL
 from hetgym.agents.sizes import Sizes
 from hetgym.envs.core.registry import ENVIRONMENTS
-from hetgym.errors import ConfigError, shown, suggestion, unknown_name
+from hetgym.errors import ConfigError, suggestion, unknown_name
 
 FOLDER = part("configs") / "train"
 """Folder of the shipped recipes."""
@@ -24,7 +24,7 @@ SOURCES = ("problem", "graph", "platform", "suite", "generator", "curriculum")
 """Arguments of environments, and those of recipes, that give the source of problems."""
 
 ELSEWHERE = (
-    *SOURCES, "batch", "costs", "reward", "max_operators", "max_edges", "max_devices", "max_blocks",
+    *SOURCES, "batch", "costs", "reward", "max_operators", "max_edges", "max_devices", "max_blocks", "max_actions",
     "noise", "jobs", "gap", "changes", "slow_downs", "losses",
     "objective", "requests", "schedule", "micro_batches", "chunks", "optimizer", "optimal",
 )  # fmt: skip
@@ -119,8 +119,6 @@ class Recipe:
         algorithm = ALGORITHMS[self.algorithm]
         if algorithm.env not in ("", self.env):
             raise ConfigError(f"{self.algorithm} trains for {algorithm.env}, not for {self.env}")
-        if algorithm.env == "HetSchedule-v0" and self.arguments.get("mode", "place") != "place":
-            raise ConfigError(f"{self.algorithm} trains for mode 'place', not for {shown(self.arguments['mode'])}")
         fresh = {"start": "", "rule": {}, "threads": 1}
         for name in OPTIONAL:
             if name not in algorithm.reads and getattr(self, name) != fresh[name]:
@@ -175,8 +173,8 @@ class Recipe:
 def manner(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Those of an environment's arguments that a policy trained with them requires of any environment.
 
-    >>> manner({"generator": {"operators": [30, 80]}, "mode": "dispatch", "noise": 0.2})
-    {'mode': 'dispatch'}
+    >>> manner({"generator": {"operators": [30, 80]}, "tries": 300, "noise": 0.2})
+    {'tries': 300}
     """
     return {name: value for name, value in arguments.items() if name not in ELSEWHERE}
 

@@ -14,7 +14,7 @@ Resets and final infos are included. Times are processor time of this process, i
 environment, so that they hold on a machine that others use as well; the wall clock stands beside them. Lanes with
 completions run on as many threads as there are cores, or as ``OMP_NUM_THREADS`` says. Processor time counts all
 threads, so only the wall clock of an idle machine shows what they gain; what was reached is counted by both.
-``--million`` takes a million steps in every environment, in HetSchedule-v0 in both modes, and prints the process's
+``--million`` takes a million steps in every environment, and prints the process's
 growth.
 Peers in the same run: CartPole-v1 (scalar and Gymnasium's own 64 lanes), and JSSEnv (a job-shop environment; ta01)
 where it is installed.
@@ -56,8 +56,8 @@ RANDOM: tuple[tuple[str, dict[str, Any], float], ...] = (
     ("HetSchedule-v0", {"observation": "candidates", "completion": "off"}, 500e3),
     ("HetSchedule-v0", {"observation": "candidates"}, 60e3),
     ("HetSchedule-v0", {"observation": "graph", "completion": "off"}, 150e3),
-    ("HetSchedule-v0", {"mode": "dispatch", "observation": "candidates", "completion": "off"}, 100e3),
-    ("HetSchedule-v0", {"mode": "dispatch", "observation": "candidates"}, 20e3),
+    ("HetDispatch-v0", {"observation": "candidates", "completion": "off"}, 100e3),
+    ("HetDispatch-v0", {"observation": "candidates"}, 20e3),
     ("HetSplit-v0", {}, 20e3),
     ("HetPipeline-v0", {}, 200e3),
 )
@@ -171,27 +171,27 @@ def legal(rng: np.random.Generator) -> tuple[Callable[[Any, Any], int], Callable
 
 
 def ours(budget: float, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """HetSchedule-v0 in both modes."""
+    """HetSchedule-v0 and HetDispatch-v0."""
     rows = []
     one, many = legal(rng)
     for operators in (100, 250):
         problem = random_problem(operators, 4)
-        for mode in ("place", "dispatch"):
+        for name in ("HetSchedule-v0", "HetDispatch-v0"):
             for observation in ("graph", "candidates"):
                 for completion in ("off", "eft+oct"):
-                    arguments = {"problem": problem, "mode": mode, "observation": observation, "completion": completion}
+                    arguments = {"problem": problem, "observation": observation, "completion": completion}
                     for kind in ("scalar", "lanes"):
                         if kind == "scalar":
-                            env = gym.make("HetSchedule-v0", disable_env_checker=True, **arguments)
+                            env = gym.make(name, disable_env_checker=True, **arguments)
                             speed = scalar(env, one, budget)
                         else:
-                            speed = lanes(gym.make_vec("HetSchedule-v0", num_envs=LANES, **arguments), many, budget)
-                        target = TARGETS.get((observation, completion, kind), 0) if mode == "place" else 0
-                        if completion != "off" and operators == 100 and mode == "place":
+                            speed = lanes(gym.make_vec(name, num_envs=LANES, **arguments), many, budget)
+                        target = TARGETS.get((observation, completion, kind), 0) if name == "HetSchedule-v0" else 0
+                        if completion != "off" and operators == 100 and name == "HetSchedule-v0":
                             target = COMPLETION_TARGET
                         rows.append(
                             {
-                                "environment": f"HetSchedule-v0, {mode}",
+                                "environment": name,
                                 "problems": f"{operators} operators",
                                 "observation": observation,
                                 "completion": completion,
@@ -217,10 +217,12 @@ def drawn(budget: float, rng: np.random.Generator, warm_up: float, ids: Sequence
             }
             rows += [
                 {
-                    "environment": label(name, arguments),
+                    "environment": name,
                     "problems": problems,
                     "observation": arguments.get("observation", "graph"),
-                    "completion": arguments.get("completion", "eft+oct" if name == "HetSchedule-v0" else "-"),
+                    "completion": arguments.get(
+                        "completion", "eft+oct" if name in ("HetSchedule-v0", "HetDispatch-v0") else "-"
+                    ),
                     "kind": kind,
                     **speed,
                     "target": target if kind == "lanes" else 0,
@@ -269,12 +271,7 @@ def growth(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         seen, _, _, _, info = envs.step(many(seen, info))
         if step % (100_000 // LANES) == 0:
             sizes.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    return {"name": label(name, arguments), "first_tenth_mib": sizes[1], "end_mib": sizes[-1]}
-
-
-def label(name: str, arguments: dict[str, Any]) -> str:
-    """Name of an environment in tables."""
-    return name + (", dispatch" if "mode" in arguments else "")
+    return {"name": name, "first_tenth_mib": sizes[1], "end_mib": sizes[-1]}
 
 
 def main() -> None:
@@ -306,7 +303,7 @@ def main() -> None:
                 f"{RATIO:g} times in {sum(ratio >= RATIO for ratio in wide)} of {len(wide)}"
             )
     if options.million is not None:
-        first = {label(name, arguments): (name, arguments) for name, arguments, _ in reversed(RANDOM)}
+        first = {name: (name, arguments) for name, arguments, _ in reversed(RANDOM)}
         for name, arguments in first.values():
             if name in (options.million or ids):
                 found = growth(name, arguments)

@@ -19,8 +19,8 @@ from typing import Any
 from _common import command_line, save, seconds, show
 
 EPISODES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("HetSchedule-v0", {"mode": "place"}),
-    ("HetSchedule-v0", {"mode": "dispatch"}),
+    ("HetSchedule-v0", {}),
+    ("HetDispatch-v0", {}),
     ("HetSplit-v0", {}),
     ("HetPipeline-v0", {"objective": "throughput"}),
     ("HetPipeline-v0", {"objective": "latency"}),

@@ -50,6 +50,7 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "pipeline": ("HetPipeline-v0", {}),
     "pipeline/latency": ("HetPipeline-v0", {"objective": "latency", "observation": "flat"}),
     "pipeline/training": ("HetPipeline-v0", {"objective": "training", "schedule": "interleaved"}),
+    "cluster": ("HetCluster-v0", {}),
 }
 """Case -> environment id and arguments."""
 

@@ -1,7 +1,7 @@
 """Imports between the modules of hetgym: their order, cycles and longest chains.
 
 Every import counts: at the top of a file, in a function, under ``TYPE_CHECKING``, or named by a string, as in
-``"hetgym.envs.schedule"`` and ``"baselines.heft:heft"``. Importing a name from a package counts as an import of its
+``"hetgym.envs.place.env"`` and ``"baselines.heft:heft"``. Importing a name from a package counts as an import of its
 ``__init__``.
 
 Run ``python scripts/import_graph.py`` for figures, ``--violations`` for the imports that tests/test_imports.py refuses,

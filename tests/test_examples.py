@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = {
-    "random_agent.py": (["--episodes", "1"], [], "HetPipeline-v0"),
+    "random_agent.py": (["--episodes", "1"], [], "HetCluster-v0"),
     "maskable_ppo.py": (["--steps", "4096"], ["torch", "sb3_contrib"], "return after"),
     "rllib_ppo.py": (["--iterations", "1", "--runners", "0"], ["tree", "ray.rllib"], "return after"),
     "torchrl_ppo.py": (["--steps", "2048"], ["torchrl"], "return after"),

@@ -63,7 +63,7 @@ HEAVY = (
 
 PLAYED = """
 import gymnasium, hetgym
-for name in ("HetSchedule-v0", "HetSplit-v0", "HetPipeline-v0"):
+for name in hetgym.envs.ENVIRONMENTS:
     env = gymnasium.make(name)
     env.reset(seed=0)
     env.step(env.action_space.sample())

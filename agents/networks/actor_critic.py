@@ -8,7 +8,6 @@ from typing import Any
 
 from hetgym._input.config import read
 from hetgym.agents.actions import NEGLIGIBLE
-from hetgym.agents.kinds import LEVELS
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.agents.networks.heads import CandidateHead, ValueHead
 from hetgym.agents.networks.pipeline_view import PipelineView
@@ -25,6 +24,9 @@ VIEWS: dict[str, View] = {
     "pipeline": PipelineView(),
 }
 """Kind of decision -> view of its observations for networks."""
+
+LEVELS = ("graph", "candidates")
+"""Levels of observation that networks take: the graph and the candidates, or the candidates alone."""
 
 FAR = 1e9
 """Larger than any feature."""
@@ -45,7 +47,7 @@ class ActionFeatures(nn.Module):
 
     Args:
         view: name of one of :data:`VIEWS`.
-        level: one of :data:`~hetgym.agents.kinds.LEVELS`.
+        level: one of :data:`LEVELS`.
         sizes: of the encoder.
 
     Shapes:
@@ -89,7 +91,7 @@ class ActorCritic(nn.Module):
 
     Args:
         view: name of one of :data:`VIEWS`.
-        level: one of :data:`~hetgym.agents.kinds.LEVELS`.
+        level: one of :data:`LEVELS`.
         sizes: of its layers.
         features: module that replaces :class:`ActionFeatures`; its ``size`` is the number of features.
 

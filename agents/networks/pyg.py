@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym.agents.kinds import kind_of_observation
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.networks.actor_critic import VIEWS
+from hetgym.envs.core.kinds import IDS
 from hetgym.envs.core.scaling import CLIP
-from hetgym.errors import ConfigError, require
+from hetgym.errors import ConfigError, require, unknown_name
 
 Observation = Mapping[str, npt.NDArray[Any]]
 
@@ -32,11 +32,12 @@ AXES: dict[str, dict[str, str]] = {
 """Kind of decision -> array -> its axes: n operators or blocks, d devices, m edges, f and g features."""
 
 
-def to_data(observation: Observation) -> Any:
+def to_data(observation: Observation, kind: str) -> Any:
     """An observation as a homogeneous graph, whose nodes are the pairs of an operator and a device.
 
     Args:
-        observation: of one environment, ``observation="graph"``; of HetSchedule-v0, HetSplit-v0 or HetPipeline-v0.
+        observation: of one environment, ``observation="graph"``.
+        kind: of its decisions, ``env.unwrapped.lanes.kind``; one of :data:`AXES`.
 
     Returns:
         A :class:`torch_geometric.data.Data` of N operators (blocks of a pipeline) on D devices, padding left out:
@@ -51,11 +52,11 @@ def to_data(observation: Observation) -> Any:
 
     >>> import gymnasium as gym, hetgym
     >>> observation, _ = gym.make("HetSchedule-v0", problem=hetgym.workloads.textbook("topcuoglu")).reset(seed=0)
-    >>> data = to_data(observation)
+    >>> data = to_data(observation, "place")
     >>> data.num_nodes, data.num_edges  # 10 operators and 15 edges, on 3 devices
     (30, 45)
     """
-    kind, seen = _batch_of_one(observation)
+    seen = _batch_of_one(observation, kind)
     graphs = VIEWS[kind].graphs(seen)
     devices = graphs.present[0].nonzero()[:, 0]
     n, d = len(graphs.tokens), len(devices)
@@ -71,11 +72,12 @@ def to_data(observation: Observation) -> Any:
     )
 
 
-def to_hetero_data(observation: Observation) -> Any:
+def to_hetero_data(observation: Observation, kind: str) -> Any:
     """An observation as a heterogeneous graph of operators and devices.
 
     Args:
-        observation: of one environment, ``observation="graph"``; of HetSchedule-v0 or HetSplit-v0.
+        observation: of one environment, ``observation="graph"``.
+        kind: of its decisions, ``env.unwrapped.lanes.kind``: ``place``, ``dispatch`` or ``split``.
 
     Returns:
         A :class:`torch_geometric.data.HeteroData`, padding left out, of N operators, M edges and D devices:
@@ -94,11 +96,11 @@ def to_hetero_data(observation: Observation) -> Any:
 
     >>> import gymnasium as gym, hetgym
     >>> observation, _ = gym.make("HetSchedule-v0", problem=hetgym.workloads.textbook("topcuoglu")).reset(seed=0)
-    >>> data = to_hetero_data(observation)
+    >>> data = to_hetero_data(observation, "place")
     >>> data["operator"].num_nodes, data["device"].num_nodes
     (10, 3)
     """
-    kind, batch = _batch_of_one(observation)
+    batch = _batch_of_one(observation, kind)
     seen = {key: values[0] for key, values in batch.items()}
     if kind == "pipeline":
         raise ConfigError("a pipeline's observation is a chain of blocks without links; use to_data")
@@ -120,11 +122,12 @@ def to_hetero_data(observation: Observation) -> Any:
     return data
 
 
-def to_batch(observations: Observation, hetero: bool = False) -> Any:
+def to_batch(observations: Observation, kind: str, hetero: bool = False) -> Any:
     """The observations of many environments as one batch of graphs.
 
     Args:
         observations: [L, …] by key, as vector environments return them for ``observation="graph"``.
+        kind: of their decisions, ``envs.unwrapped.lanes.kind``.
         hetero: true for graphs of :func:`to_hetero_data`; otherwise those of :func:`to_data`.
 
     Returns:
@@ -137,39 +140,49 @@ def to_batch(observations: Observation, hetero: bool = False) -> Any:
     >>> import gymnasium as gym, hetgym
     >>> envs = gym.make_vec("HetSchedule-v0", 2, problem=hetgym.workloads.textbook("topcuoglu"))
     >>> observations, _ = envs.reset(seed=0)
-    >>> to_batch(observations).num_graphs
+    >>> to_batch(observations, "place").num_graphs
     2
     """
-    kind_of_observation(observations)
+    _known(kind)
     count = {np.shape(part)[0] for part in observations.values() if np.ndim(part)}
     if np.ndim(observations["action_mask"]) != 2 or len(count) != 1:
         raise ConfigError("a batch is made of the observations of several environments, [L, …] by key")
     convert = to_hetero_data if hetero else to_data
-    graphs = [convert({key: part[lane] for key, part in observations.items()}) for lane in range(count.pop())]
+    graphs = [convert({key: part[lane] for key, part in observations.items()}, kind) for lane in range(count.pop())]
     return _geometric().Batch.from_data_list(graphs)
 
 
-def _batch_of_one(observation: Observation) -> tuple[str, dict[str, Any]]:
-    """The kind of decision, and the observation as float tensors [1, …].
+def _known(kind: str) -> dict[str, str]:
+    """Axes of the arrays of a kind of decision.
+
+    Raises:
+        UnknownName: not a kind of which there are graphs.
+    """
+    if kind not in AXES:
+        raise unknown_name("kind of decision", kind, AXES)
+    return AXES[kind]
+
+
+def _batch_of_one(observation: Observation, kind: str) -> dict[str, Any]:
+    """The observation as float tensors [1, …].
 
     Raises:
         ConfigError: it does not hold the graph, or its arrays do not fit each other.
+        UnknownName: not a kind of which there are graphs.
     """
-    kind, level = kind_of_observation(observation)
-    if level != "graph":
-        raise ConfigError("PyTorch Geometric graphs are made from observation='graph'")
-    sizes = {"2": 2}
-    for key, axes in AXES[kind].items():
-        if key not in observation:
-            raise ConfigError(f"the observation has no {key!r}; pass on what the environment returns")
+    sizes, named = {"2": 2}, observation if isinstance(observation, Mapping) else {}
+    for key, axes in _known(kind).items():
+        if key not in named:
+            raise ConfigError(
+                f"the observation has no {key!r}; pass on what {IDS[kind]} returns with observation='graph'"
+            )
         shape = np.shape(observation[key])
         if len(shape) != len(axes) or any(sizes.setdefault(a, n) != n for a, n in zip(axes, shape, strict=True)):
             raise ConfigError(
                 f"{key!r} of the observation has shape {shape}, which does not fit its other arrays; pass on what the "
                 "environment returns"
             )
-    tensors = {key: torch.as_tensor(np.asarray(part)[None], dtype=torch.float32) for key, part in observation.items()}
-    return kind, tensors
+    return {key: torch.as_tensor(np.asarray(part)[None], dtype=torch.float32) for key, part in observation.items()}
 
 
 def _geometric() -> Any:

@@ -28,7 +28,7 @@ class ScheduleView(View):
 
 
 class PlaceView(ScheduleView):
-    """The view of ``mode="place"``: an action is a device for the current operator.
+    """The view of HetSchedule-v0: an action is a device for the current operator.
 
     A pair of operator and device is described by the operator's ``OPERATOR_FEATURES``, its cost on the device, 1 if it
     is placed there, and the device's features with the mean time of a transfer from and to it. Around an action is
@@ -64,7 +64,7 @@ class PlaceView(ScheduleView):
 
 
 class DispatchView(ScheduleView):
-    """The view of ``mode="dispatch"``: an action is a ready operator on a device, or waiting.
+    """The view of HetDispatch-v0: an action is a ready operator on a device, or waiting.
 
     A pair is described as in :class:`PlaceView`.
     """

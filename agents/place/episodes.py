@@ -1,6 +1,6 @@
 """Episodes of the place policy: operators in upward-rank order, each on the device that the head prefers.
 
-Order and insertion rule are those of ``HetSchedule-v0`` in ``mode="place"``.
+Order and insertion rule are those of ``HetSchedule-v0.
 """
 
 from __future__ import annotations

@@ -88,6 +88,6 @@ def as_model(policy: Policy, envs: LaneVecEnv) -> Model:
     if isinstance(agent, SchedulerPolicy) and isinstance(lanes, PlaceLanes):
         return LanePlans(agent, lanes)
     raise ConfigError(
-        f"this {policy.kind} policy plans before the episode begins, for which lanes are of HetSchedule-v0 with "
-        "mode='place' in this process; let it play in one environment by hetgym.agents.play"
+        f"this {policy.kind} policy plans before the episode begins, for which lanes are of HetSchedule-v0 "
+        "in this process; let it play in one environment by hetgym.agents.play"
     )

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium import spaces
 
-from hetgym.agents.kinds import kind_of
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.agents.networks.actor_critic import ActionFeatures, ActorCritic
 from hetgym.agents.sizes import Sizes
-from hetgym.errors import require
+from hetgym.envs.core.spaces import KindSpace
+from hetgym.errors import ConfigError, require
 
 if TYPE_CHECKING:
     BaseFeaturesExtractor: Any
@@ -46,10 +46,12 @@ class ActionExtractor(BaseFeaturesExtractor):
 
     def __init__(self, observation_space: spaces.Space[Any], **sizes: int) -> None:
         self.sizes = Sizes(**sizes)
-        view, level = kind_of(observation_space)
-        features = self.describer(view, level, self.sizes)
+        if not isinstance(observation_space, KindSpace):
+            raise ConfigError("this policy takes observation='graph' or 'candidates' of one of hetgym's environments")
+        self.kind, self.level = observation_space.kind, observation_space.level
+        features = self.describer(self.kind, self.level, self.sizes)
         super().__init__(observation_space, features.size + 1)
-        self.kind, self.level, self.features = view, level, features
+        self.features = features
 
     def forward(self, observations: dict[str, Tensor]) -> Tensor:
         """Describe actions; see the class for shapes."""

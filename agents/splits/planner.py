@@ -17,11 +17,11 @@ from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
 from hetgym.agents.splits.starts import in_entries
 from hetgym.baselines import eop, greedy_split
+from hetgym.envs.core.kinds import require_kind
 from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.envs.core.sources import as_graph, as_platform
 from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.instance import SplitInstance
-from hetgym.envs.split.lanes import SplitLanes
 from hetgym.envs.split.menu import Choice
 from hetgym.envs.split.rules import SplitRules
 from hetgym.errors import ConfigError, suggestion
@@ -211,8 +211,7 @@ class SplitAgent:
         Raises:
             ConfigError: not lanes of HetSplit-v0.
         """
-        if not isinstance(lanes, SplitLanes):
-            raise ConfigError("this policy splits operators: it plays HetSplit-v0")
+        require_kind("split", lanes)
 
     def __call__(self, observation: Observation, info: dict[str, Any]) -> int:
         """The entry of the next key operator."""

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 from hetgym._lazy import lazy
 
 if TYPE_CHECKING:
+    from hetgym.envs.cluster.env import HetClusterArguments, HetClusterEnv
     from hetgym.envs.cluster.observation import LAYER_FEATURES, POOL_FEATURES, STEP_FEATURES
     from hetgym.envs.core.features import feature_table
     from hetgym.envs.core.registry import ENVIRONMENTS
     from hetgym.envs.core.replay import Replay
+    from hetgym.envs.dispatch.env import HetDispatchArguments, HetDispatchEnv
     from hetgym.envs.dispatch.observation import DISPATCH_CANDIDATE_FEATURES, DISPATCH_DEVICE_FEATURES
     from hetgym.envs.objective import ObjectiveReward
     from hetgym.envs.pipeline.env import HetPipelineArguments, HetPipelineEnv
     from hetgym.envs.pipeline.observation import BLOCK_FEATURES, CUT_FEATURES, STAGE_FEATURES
+    from hetgym.envs.place.env import HetScheduleArguments, HetScheduleEnv
     from hetgym.envs.place.observation import CANDIDATE_FEATURES, DEVICE_FEATURES, OPERATOR_FEATURES
     from hetgym.envs.registration import register
     from hetgym.envs.replaying import replay
-    from hetgym.envs.schedule import HetScheduleArguments, HetScheduleEnv
     from hetgym.envs.split.env import HetSplitArguments, HetSplitEnv
     from hetgym.envs.split.observation import (
         SPLIT_CANDIDATE_FEATURES,
@@ -28,16 +30,18 @@ if TYPE_CHECKING:
 
 _HOME = {
     "hetgym.envs.core.features": ("feature_table",),
+    "hetgym.envs.cluster.env": ("HetClusterArguments", "HetClusterEnv"),
     "hetgym.envs.core.registry": ("ENVIRONMENTS",),
     "hetgym.envs.core.replay": ("Replay",),
+    "hetgym.envs.dispatch.env": ("HetDispatchArguments", "HetDispatchEnv"),
     "hetgym.envs.dispatch.observation": ("DISPATCH_CANDIDATE_FEATURES", "DISPATCH_DEVICE_FEATURES"),
     "hetgym.envs.pipeline.env": ("HetPipelineArguments", "HetPipelineEnv"),
     "hetgym.envs.objective": ("ObjectiveReward",),
     "hetgym.envs.pipeline.observation": ("BLOCK_FEATURES", "CUT_FEATURES", "STAGE_FEATURES"),
     "hetgym.envs.place.observation": ("CANDIDATE_FEATURES", "DEVICE_FEATURES", "OPERATOR_FEATURES"),
     "hetgym.envs.registration": ("register",),
+    "hetgym.envs.place.env": ("HetScheduleArguments", "HetScheduleEnv"),
     "hetgym.envs.replaying": ("replay",),
-    "hetgym.envs.schedule": ("HetScheduleArguments", "HetScheduleEnv"),
     "hetgym.envs.split.env": ("HetSplitArguments", "HetSplitEnv"),
     "hetgym.envs.split.observation": (
         "SPLIT_CANDIDATE_FEATURES",
@@ -63,6 +67,10 @@ __all__ = [
     "SPLIT_OPERATOR_FEATURES",
     "STAGE_FEATURES",
     "STEP_FEATURES",
+    "HetClusterArguments",
+    "HetClusterEnv",
+    "HetDispatchArguments",
+    "HetDispatchEnv",
     "HetPipelineArguments",
     "HetPipelineEnv",
     "HetScheduleArguments",

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import gymnasium as gym
 
-from hetgym.envs.schedule import HetScheduleEnv
+from hetgym.envs.place.scheduling import ScheduleEnv
 from hetgym.errors import ConfigError
 from hetgym.planning import get
 from hetgym.problem import Problem
@@ -15,14 +15,14 @@ from hetgym.sim import objective as as_objective
 
 
 class ObjectiveReward(gym.Wrapper[Any, Any, Any, Any]):
-    """HetSchedule-v0 with another objective than the makespan.
+    """HetSchedule-v0 or HetDispatch-v0 with another objective than the makespan.
 
     The reward is 0 until the episode ends. Then it is one minus the objective's value relative to HEFT's plan under the
     runtime of the environment: 0.05 means 5 % better. ``info`` gets ``objective``, that value, and what the problem
     states of ``energy`` [J] and ``cost`` [currency].
 
     Args:
-        env: a scalar HetSchedule-v0, of either mode.
+        env: a scalar HetSchedule-v0 or HetDispatch-v0.
         objective: see :func:`hetgym.sim.objective`.
 
     Raises:
@@ -31,8 +31,10 @@ class ObjectiveReward(gym.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: gym.Env[Any, Any], objective: str | Objective = "energy") -> None:
-        if not isinstance(env.unwrapped, HetScheduleEnv):
-            raise ConfigError(f"an objective is for HetSchedule-v0, not for {type(env.unwrapped).__name__}")
+        if not isinstance(env.unwrapped, ScheduleEnv):
+            raise ConfigError(
+                f"an objective is for HetSchedule-v0 or HetDispatch-v0, not for {type(env.unwrapped).__name__}"
+            )
         super().__init__(env)
         self.objective = as_objective(objective)
 
@@ -41,7 +43,7 @@ class ObjectiveReward(gym.Wrapper[Any, Any, Any, Any]):
         seen, _, over, cut, info = self.env.step(action)
         reward = 0.0
         if over:
-            inner = cast(HetScheduleEnv, self.env.unwrapped)
+            inner = cast(ScheduleEnv, self.env.unwrapped)
             problem: Problem = inner.problem
             runtime: Runtime = inner.lanes.rules.simulated  # type: ignore[attr-defined]
             trace: Trace = info["trace"] if "trace" in info else simulate(problem, info["schedule"], runtime)

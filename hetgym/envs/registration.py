@@ -13,9 +13,11 @@ def _entry(module: str, name: str) -> Entry:
 
 ENVIRONMENTS.update(
     {
-        "HetSchedule-v0": _entry("hetgym.envs.schedule", "HetSchedule"),
+        "HetSchedule-v0": _entry("hetgym.envs.place.env", "HetSchedule"),
+        "HetDispatch-v0": _entry("hetgym.envs.dispatch.env", "HetDispatch"),
         "HetSplit-v0": _entry("hetgym.envs.split.env", "HetSplit"),
         "HetPipeline-v0": _entry("hetgym.envs.pipeline.env", "HetPipeline"),
+        "HetCluster-v0": _entry("hetgym.envs.cluster.env", "HetCluster"),
     }
 )
 

@@ -40,7 +40,7 @@ def make_vec_env(
 
     Args:
         env_id: an id of :data:`~hetgym.envs.ENVIRONMENTS`, or all arguments of an environment as one value, such as
-            ``hetgym.envs.HetScheduleArguments(mode="dispatch")``, whose fields editors and type checkers know.
+            ``hetgym.envs.HetDispatchArguments(jobs=2)``, whose fields editors and type checkers know.
         n_envs: number of lanes.
         seed: of lane 0, the following lanes taking the numbers after it.
         render_mode: ``"rgb_array"`` for ``render()`` and ``VecVideoRecorder``, or None.

@@ -12,6 +12,7 @@ from hetgym.parallel.loading import cluster_names, load_cluster
 from hetgym.parallel.network import MeasuredNetwork, Nccl, Network, Wire
 from hetgym.parallel.plan import Group, ParallelPlan, Stage, load_plan, uniform
 from hetgym.parallel.problem import Setting, TrainingProblem
+from hetgym.parallel.random_steps import RandomSteps
 from hetgym.parallel.reduction import as_pipeline, plan_of
 from hetgym.parallel.step import (
     TrainingStep,
@@ -37,6 +38,7 @@ __all__ = [
     "Passes",
     "Pool",
     "ProfiledLayers",
+    "RandomSteps",
     "Setting",
     "Sizes",
     "Stage",

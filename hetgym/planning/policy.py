@@ -70,10 +70,10 @@ class SchedulerPolicy:
         """Refuse lanes of environments in which a plan cannot be followed.
 
         Raises:
-            ConfigError: not lanes of HetSchedule-v0 in ``mode="place"``.
+            ConfigError: not lanes of HetSchedule-v0.
         """
-        if "order" not in lanes.options:
-            raise ConfigError("this agent follows a plan, in HetSchedule-v0 with mode='place' and nowhere else")
+        if lanes.kind != "place":
+            raise ConfigError(f"this policy plays HetSchedule-v0, the environment is {lanes.env_id}")
 
     def reset(
         self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -81,7 +81,7 @@ class SchedulerPolicy:
         """Reset an environment on a problem that it draws, with the scheduler's order of decisions.
 
         Args:
-            env: a HetSchedule-v0 environment in ``mode="place"``.
+            env: a HetSchedule-v0 environment.
             seed: of the draw.
             options: of the environment's reset; its ``problem`` takes the place of the drawn one.
 

@@ -1,4 +1,4 @@
-"""Agents without parameters and the shipped policy in HetSchedule-v0's dispatch mode, compared with online heuristics.
+"""Agents without parameters and the shipped policy in HetDispatch-v0, compared with online heuristics.
 
     python studies/agents/agents_dispatch.py --json agents-dispatch.json
 
@@ -23,7 +23,7 @@ import numpy as np
 import hetgym
 from hetgym import Problem
 from hetgym.agents import Policy
-from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
+from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetDispatchEnv
 from hetgym.planning import lower_bound
 from hetgym.planning.degrees import nested_out_degree, two_level_out_degree, weighted_out_degree
 from hetgym.planning.ranks import optimistic_cost, upward_rank
@@ -137,7 +137,7 @@ OPPONENTS: dict[str, Any] = {
 }
 
 
-def opponents(env: HetScheduleEnv) -> dict[str, float]:
+def opponents(env: HetDispatchEnv) -> dict[str, float]:
     """Opponent -> its makespan over that of the reference, under the conditions of the environment's episode."""
     lanes: Any = env.lanes
     drawn, problem, reference = lanes.drawn(0), lanes.problem(0), lanes.instance(0).reference
@@ -148,7 +148,7 @@ def opponents(env: HetScheduleEnv) -> dict[str, float]:
     }
 
 
-def changes_of_episode(env: HetScheduleEnv) -> list[SlowDown | Loss]:
+def changes_of_episode(env: HetDispatchEnv) -> list[SlowDown | Loss]:
     """The slow-downs and losses of the environment's episode."""
     lanes: Any = env.lanes
     drawn = lanes.drawn(0)
@@ -158,7 +158,7 @@ def changes_of_episode(env: HetScheduleEnv) -> list[SlowDown | Loss]:
     ]
 
 
-def clairvoyant(env: HetScheduleEnv) -> dict[str, float]:
+def clairvoyant(env: HetDispatchEnv) -> dict[str, float]:
     """What runs without surprises could reach at best, over the reference; both know the noise, and nothing slows down.
 
     Returns:
@@ -221,7 +221,6 @@ def main() -> None:
     parser.add_argument("--policies-only", action="store_true", help="leave out the agents without parameters")
     options = parser.parse_args()
     conditions: dict[str, Any] = {
-        "mode": "dispatch",
         "observation": "candidates",
         "noise": options.noise,
         "slow_downs": options.slow_downs,
@@ -236,7 +235,7 @@ def main() -> None:
     ]
     rows, found = [], []
     for title, arguments, episodes in sets:
-        env = HetScheduleEnv(**conditions, **arguments)
+        env = HetDispatchEnv(**conditions, **arguments)
         seeds = range(options.first, options.first + episodes)
         ratios: dict[str, list[float]] = {}
         for seed in seeds:
@@ -252,7 +251,7 @@ def main() -> None:
         agents |= {name: hetgym.agents.load(name) for name in options.policies}
         for name, agent in agents.items():
             tries = agent.arguments.get("tries", 0) if isinstance(agent, Policy) else 0
-            env = HetScheduleEnv(**conditions, **arguments, tries=tries)
+            env = HetDispatchEnv(**conditions, **arguments, tries=tries)
             begin, decisions = time.thread_time(), 0
             for seed in seeds:
                 info = play(env, agent, seed)

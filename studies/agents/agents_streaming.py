@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 import hetgym
 from hetgym import Problem
-from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
+from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetDispatchEnv
 from hetgym.planning.ranks import optimistic_cost, upward_rank
 from hetgym.sim import online
 from hetgym.sim.online import Situation
@@ -152,7 +152,6 @@ def main() -> None:
         ratios: dict[str, list[float]] = {}
         spent: dict[str, float] = {}
         shared: dict[str, Any] = {
-            "mode": "dispatch",
             "observation": "candidates",
             "runtime": options.runtime,
             "jobs": options.jobs,
@@ -162,7 +161,7 @@ def main() -> None:
         }
         episodes = range(options.first, options.first + options.episodes)
         reference = {}
-        plain: Any = HetScheduleEnv(**shared, objective="job-time")
+        plain: Any = HetDispatchEnv(**shared, objective="job-time")
         for seed in episodes:
             plain.reset(seed=seed)
             problem, drawn, job = plain.problem, plain.lanes.drawn(0), job_of(plain.problem)
@@ -173,7 +172,7 @@ def main() -> None:
                 found = mean_time(trace.finish, job, drawn.release)
                 ratios.setdefault(name, []).append(found / reference[seed])
         for name, (agent, objective, more) in agents.items():
-            env: Any = HetScheduleEnv(**shared, **more, objective=objective)
+            env: Any = HetDispatchEnv(**shared, **more, objective=objective)
             begin, decisions = time.thread_time(), 0
             for seed in episodes:
                 info = play(env, agent, seed)

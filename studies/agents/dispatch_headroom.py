@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import hetgym
-from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
+from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetDispatchEnv
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.sim.progress import RUNNING
 from hetgym.workloads import RandomMix
@@ -33,7 +33,7 @@ from agents_dispatch import PLATFORMS, ZOO, paired  # noqa: E402
 
 NOISE = 0.2
 
-CONDITIONS: dict[str, Any] = {"mode": "dispatch", "observation": "candidates", "noise": NOISE, "runtime": "links"}
+CONDITIONS: dict[str, Any] = {"observation": "candidates", "noise": NOISE, "runtime": "links"}
 
 
 class Copies:
@@ -41,7 +41,7 @@ class Copies:
 
     def __init__(self, count: int, tries: int) -> None:
         self.count = count
-        self.lanes: Any = make_lanes("HetSchedule-v0", count, tries=tries, **CONDITIONS)
+        self.lanes: Any = make_lanes("HetDispatch-v0", count, tries=tries, **CONDITIONS)
         names = [feature.name for feature in DISPATCH_CANDIDATE_FEATURES]
         self._weights = np.zeros(len(names), np.float32)
         for name, weight in {"completion": 1.0, "flow": 0.3, "is_wait": -1e-5}.items():
@@ -125,7 +125,7 @@ def more_tries(first: int, episodes: int, zoo: int, factors: Sequence[int]) -> l
         base: list[float] = []
         for factor in (1, *factors):
             tries = factor * policy.arguments["tries"]
-            env = HetScheduleEnv(**CONDITIONS, **arguments, slow_downs=1, tries=tries)
+            env = HetDispatchEnv(**CONDITIONS, **arguments, slow_downs=1, tries=tries)
             infos = [play(env, policy, seed) for seed in range(first, first + count)]
             ratios = [info["makespan"] / info["reference"] for info in infos]
             base = base or ratios

@@ -11,12 +11,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+
 from hetgym.agents.actions import COLUMNS  # noqa: E402
 from hetgym.agents.candidates import FILES, CandidatePolicy, candidate_policy  # noqa: E402
-from hetgym.agents.kinds import KINDS  # noqa: E402
 from hetgym.agents.network_policy import NetworkPolicy  # noqa: E402
 from hetgym.agents.networks import ActorCritic, Sizes  # noqa: E402
 from hetgym.agents.networks.actor_critic import VIEWS  # noqa: E402
+from hetgym.envs.core.kinds import IDS  # noqa: E402
 from hetgym.errors import ArtefactError, ConfigError, UnknownName  # noqa: E402
 from hetgym.graph import load_graph  # noqa: E402
 from hetgym.pipeline import RandomChains  # noqa: E402
@@ -25,7 +26,7 @@ from hetgym.workloads import textbook  # noqa: E402
 
 MAKE: dict[str, tuple[str, dict[str, Any]]] = {
     "place": ("HetSchedule-v0", {"problem": textbook("topcuoglu")}),
-    "dispatch": ("HetSchedule-v0", {"mode": "dispatch", "noise": 0.3, "jobs": 2}),
+    "dispatch": ("HetDispatch-v0", {"noise": 0.3, "jobs": 2}),
     "split": ("HetSplit-v0", {"lookahead": True}),
     "pipeline": ("HetPipeline-v0", {"objective": "latency"}),
 }
@@ -47,11 +48,11 @@ def compiled(network: ActorCritic) -> Any:
 
 
 def test_every_kind_has_columns() -> None:
-    assert set(COLUMNS) == set(KINDS) == set(VIEWS) == set(MAKE)
-    assert all(VIEWS[kind].columns == COLUMNS[kind] and VIEWS[kind].kind == kind for kind in KINDS)
+    assert set(COLUMNS) == set(VIEWS) == set(MAKE) == set(IDS) - {"cluster"}
+    assert all(VIEWS[kind].columns == COLUMNS[kind] and VIEWS[kind].kind == kind for kind in COLUMNS)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", COLUMNS)
 @pytest.mark.parametrize("level", ["candidates", "graph"])
 def test_decides_as_the_network_all_episode_long(kind: str, level: str) -> None:
     name, arguments = MAKE[kind]
@@ -77,7 +78,7 @@ def test_decides_as_the_network_all_episode_long(kind: str, level: str) -> None:
     assert alike > 0.9 * steps  # of equal devices float32 takes one, float64 the first
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", COLUMNS)
 def test_lanes_are_decided_on_side_by_side(kind: str) -> None:
     name, arguments = MAKE[kind]
     policy = compiled(trained(kind))
@@ -91,7 +92,7 @@ def test_begins_as_a_rule() -> None:
     network = ActorCritic("dispatch", "candidates")
     network.begin_as({"completion": 100.0})
     policy, column = compiled(network), COLUMNS["dispatch"].index("completion")
-    env = gym.make("HetSchedule-v0", mode="dispatch", observation="candidates")
+    env = gym.make("HetDispatch-v0", observation="candidates")
     seen, info = env.reset(seed=1)
     over = False
     while not over:
@@ -103,7 +104,7 @@ def test_begins_as_a_rule() -> None:
 
 
 def test_plans() -> None:
-    schedule = compiled(trained("dispatch")).plan(textbook("topcuoglu"), mode="dispatch")
+    schedule = compiled(trained("dispatch")).plan(textbook("topcuoglu"))
     assert schedule.assignment.shape == (10,)
     plan = compiled(trained("split")).plan(load_graph("alexnet", batch=8), load_platform("even-pair"))
     assert plan.makespan == plan.schedule.makespan > 0
@@ -166,5 +167,7 @@ def test_what_is_no_policy_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="flat"):
         policy(np.zeros(3), {})
     seen, info = gym.make("HetSchedule-v0", observation="candidates").reset(seed=0)
-    with pytest.raises(ConfigError, match="kind 'pipeline'"):
+    with pytest.raises(
+        ConfigError, match="plays HetPipeline-v0, whose candidates have 8 features; these observations have 9"
+    ):
         policy(seen, info)

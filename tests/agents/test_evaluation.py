@@ -35,7 +35,7 @@ def test_heft_as_an_agent_is_heft_as_a_scheduler() -> None:
 
 
 def test_runs_are_compared_under_the_runtime_of_the_environment() -> None:
-    found = evaluator(names=("heft",), runtime="links", mode="dispatch", observation="candidates", completion="off")
+    found = evaluator(names=("heft",), runtime="links", observation="candidates", completion="off")
     problems = [found.lanes.problem(lane) for lane in range(6)]
     heft = baselines.get("heft")
     assert found.baselines["heft"].tolist() == [simulate(p, heft(p, "links"), "links").makespan for p in problems]
@@ -50,7 +50,7 @@ def test_the_optimum_of_pipelines() -> None:
     ("env", "name", "arguments", "message"),
     [
         ("HetSplit-v0", "heft", {}, "'heft': schedulers are compared in HetSchedule-v0"),
-        ("HetSchedule-v0", "heft", {"mode": "dispatch", "noise": 0.1}, "without noise, arrivals and changes"),
+        ("HetDispatch-v0", "heft", {"noise": 0.1}, "without noise, arrivals and changes"),
         ("HetSchedule-v0", "hetf", {}, "unknown baseline 'hetf'; did you mean .*'heft'"),
         ("HetSchedule-v0", "unifrom", {}, "unknown baseline 'unifrom'; did you mean .*'uniform'"),
         ("HetSplit-v0", "reference", {"tiles": 2}, "HetSplit-v0 has no argument 'tiles'"),

@@ -13,12 +13,13 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 pytest.importorskip("safetensors")
 
+
 import hetgym  # noqa: E402
 from hetgym.agents import artefact, as_scheduler, play  # noqa: E402
-from hetgym.agents.kinds import KINDS, LEVELS, kind_of  # noqa: E402
+from hetgym.agents.actions import COLUMNS  # noqa: E402
 from hetgym.agents.network_policy import FORMAT, NetworkPolicy, check_fits, load_policy, start_from  # noqa: E402
 from hetgym.agents.networks import ActorCritic, Sizes  # noqa: E402
-from hetgym.agents.networks.actor_critic import VIEWS, relative  # noqa: E402
+from hetgym.agents.networks.actor_critic import LEVELS, VIEWS, relative  # noqa: E402
 from hetgym.errors import ArtefactError, ConfigError  # noqa: E402
 from hetgym.workloads import RandomMix, textbook  # noqa: E402
 
@@ -30,9 +31,9 @@ SIZES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"generator": MIX, "max_operators": 20, "max_edges": 50, "max_devices": 5},
     ),
     "dispatch": (
-        "HetSchedule-v0",
-        {"mode": "dispatch", "generator": MIX, "max_operators": 9, "max_edges": 27, "max_devices": 3, "gap": 0.3},
-        {"mode": "dispatch", "generator": MIX, "max_operators": 20, "max_edges": 50, "max_devices": 5, "gap": 0.3},
+        "HetDispatch-v0",
+        {"generator": MIX, "max_operators": 9, "max_edges": 27, "max_devices": 3, "gap": 0.3},
+        {"generator": MIX, "max_operators": 20, "max_edges": 50, "max_devices": 5, "gap": 0.3},
     ),
     "split": ("HetSplit-v0", {"ways": 3}, {"ways": 3, "max_operators": 60, "max_edges": 80, "max_devices": 5}),
     "pipeline": ("HetPipeline-v0", {}, {"max_blocks": 30, "max_devices": 6}),
@@ -57,14 +58,14 @@ def batch(observation: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_every_kind_has_a_view_that_fits_its_observations() -> None:
-    assert set(VIEWS) == set(KINDS) == set(SIZES)
+    assert set(VIEWS) == set(COLUMNS) == set(SIZES)
 
 
 @pytest.mark.parametrize(("kind", "level"), CASES)
 def test_padding_is_not_seen_all_episode_long(kind: str, level: str) -> None:
     name, small, large = SIZES[kind]
     envs = [gym.make(name, observation=level, **arguments) for arguments in (small, large)]
-    assert [kind_of(env.observation_space) for env in envs] == [(kind, level)] * 2
+    assert [(s.kind, s.level) for s in (env.observation_space for env in envs)] == [(kind, level)] * 2
     found, seen = network(kind, level), [env.reset(seed=3)[0] for env in envs]
     devices = [env.unwrapped.lanes.padding.devices for env in envs]
     over, steps = False, 0
@@ -137,8 +138,12 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     policy.save(path)
     with pytest.raises(ConfigError, match="the recipe asks for"):
         start_from(network("pipeline", "candidates"), path)
-    with pytest.raises(ConfigError, match="takes place observations of the level 'candidates'"):
+    with pytest.raises(ConfigError, match="plays HetSchedule-v0, the environment is HetPipeline-v0"):
         check_fits(policy.network, gym.make("HetPipeline-v0").observation_space)
+    with pytest.raises(ConfigError, match="takes observation='candidates', the environment gives 'graph'"):
+        check_fits(policy.network, gym.make("HetSchedule-v0").observation_space)
+    with pytest.raises(ConfigError, match="plays HetSchedule-v0, the environment is HetCluster-v0"):
+        play(gym.make("HetCluster-v0", observation="candidates"), policy)
     flat = gym.make("HetSchedule-v0", observation="flat")
     with pytest.raises(ConfigError, match="observation='graph' or 'candidates'"):
         check_fits(policy.network, flat.observation_space)

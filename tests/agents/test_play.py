@@ -9,16 +9,28 @@ import numpy as np
 import pytest
 
 import hetgym
-from hetgym.agents import Policy, as_scheduler, greedy, load, names, play, trained_for
+from hetgym.agents import (
+    ClusterPlanner,
+    CutPlanner,
+    Policy,
+    as_scheduler,
+    greedy,
+    load,
+    names,
+    play,
+    trained_for,
+    uniform,
+)
 from hetgym.agents.candidates import PipelinePolicy, SchedulePolicy, SplitPolicy
+from hetgym.envs.core.kinds import IDS
 from hetgym.errors import ArtefactError, ConfigError, HetgymWarning, UnknownName
 from hetgym.workloads import RandomMix, textbook
 
 ENVIRONMENTS = {
     "place-v1": {"id": "HetSchedule-v0"},
     "place-v2": {"id": "HetSchedule-v0", "runtime": "links"},
-    "dispatch-v1": {"id": "HetSchedule-v0"},
-    "dispatch-v2": {"id": "HetSchedule-v0"},
+    "dispatch-v1": {"id": "HetDispatch-v0"},
+    "dispatch-v2": {"id": "HetDispatch-v0"},
     "split-v2": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
     "split-v1": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
     "pipeline-v1": {"id": "HetPipeline-v0"},
@@ -44,7 +56,7 @@ def test_policies_say_where_they_were_not_trained() -> None:
         env = gym.make("HetSchedule-v0", problem=problem, runtime=beyond, **policy.arguments)
         with pytest.warns(HetgymWarning, match=f"{name} was trained for .*; this environment has {beyond}"):
             play(env, policy)
-    noisy = gym.make("HetSchedule-v0", mode="dispatch", noise=0.2, observation="candidates")
+    noisy = gym.make("HetDispatch-v0", noise=0.2, observation="candidates")
     play(noisy, load("dispatch-v1"), seed=0)  # noise is a condition, not another runtime
 
 
@@ -71,13 +83,20 @@ def test_an_agent_that_plans_follows_the_problem_of_the_reset() -> None:
 
 def test_what_cannot_play_is_refused_before_the_episode() -> None:
     place = load("place-v1")
-    for name, arguments in (("HetSchedule-v0", {"mode": "dispatch"}), ("HetPipeline-v0", {}), ("HetSplit-v0", {})):
-        with pytest.raises(ConfigError, match="this agent follows a plan, in HetSchedule-v0 with mode='place'"):
-            play(gym.make(name, **arguments), place, seed=0)
     with pytest.raises(ConfigError, match="agent is 'heft'; it must be a function"):
         play(gym.make("HetSchedule-v0"), "heft")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="not a vector environment"):
         play(gym.make_vec("HetSchedule-v0", num_envs=2), place)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_a_policy_refuses_every_other_environment(kind: str) -> None:
+    env = gym.make(IDS[kind], observation="candidates")
+    for policy in [*map(load, names()), CutPlanner(), ClusterPlanner()]:
+        if policy.kind != kind:
+            words = f"this policy plays {IDS[policy.kind]}, the environment is {IDS[kind]}"
+            with pytest.raises(ConfigError, match=f"^{words}$"):
+                play(env, policy, seed=0)
 
 
 def test_plans_have_the_type_of_their_kind() -> None:
@@ -91,6 +110,10 @@ def test_an_agent_is_a_scheduler_with_arguments_of_the_environment() -> None:
     problem = textbook("topcuoglu")
     schedule = as_scheduler(greedy("finish"), completion="off")(problem)
     assert schedule.makespan == hetgym.baselines.get("heft")(problem).makespan == 80
+    hetgym.validate(problem, as_scheduler(uniform(0), "HetDispatch-v0", completion="off")(problem))
+    for wrong in (lambda: as_scheduler(uniform(0), "HetSplit-v0"), lambda: as_scheduler(load("pipeline-v1"))):
+        with pytest.raises(ConfigError, match="schedulers come from HetSchedule-v0 or HetDispatch-v0, not from Het"):
+            wrong()
 
 
 def test_loading_refuses_what_is_no_policy(tmp_path: Path) -> None:

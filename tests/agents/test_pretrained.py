@@ -11,7 +11,7 @@ import pytest
 import hetgym
 from hetgym import UnknownName, baselines
 from hetgym.agents import pretrained
-from hetgym.agents.kinds import KINDS
+from hetgym.agents.actions import COLUMNS
 from hetgym.errors import ConfigError, HetgymError
 from hetgym.graph import load_graph
 from hetgym.pipeline import RandomChains
@@ -22,7 +22,7 @@ NAMES = pretrained.names()
 
 
 def test_there_is_one_of_each_kind():
-    assert {hetgym.agents.load(name).kind for name in NAMES} == set(KINDS)
+    assert {hetgym.agents.load(name).kind for name in NAMES} == set(COLUMNS)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -47,11 +47,11 @@ def test_shipped_recipes_are_whole(name: str) -> None:
 
 def test_there_is_a_recipe_for_each_environment_and_algorithm() -> None:
     recipes = [load_recipe(name) for name in names()]
-    assert {(r.env, r.arguments.get("mode", "")) for r in recipes} >= {
-        ("HetSchedule-v0", ""),
-        ("HetSchedule-v0", "dispatch"),
-        ("HetSplit-v0", ""),
-        ("HetPipeline-v0", ""),
+    assert {r.env for r in recipes} >= {
+        "HetSchedule-v0",
+        "HetDispatch-v0",
+        "HetSplit-v0",
+        "HetPipeline-v0",
     }
     assert {r.algorithm for r in recipes} == set(ALGORITHMS)
 
@@ -104,12 +104,16 @@ def test_a_generator_may_be_the_fields_of_a_mix() -> None:
 
 def test_problems_may_be_those_of_a_curriculum() -> None:
     parts = [{"kind": "random", "count": 2}, {"kind": "real", "count": 1, "arguments": {"most": 60}}]
-    recipe = made(arguments={"curriculum": parts, "mode": "dispatch"}, evaluation={"arguments": {"curriculum": parts}})
+    recipe = made(
+        arguments={"curriculum": parts, "jobs": 2},
+        env="HetDispatch-v0",
+        evaluation={"arguments": {"curriculum": parts}},
+    )
     problems = recipe.environment()["problem"]
     assert [p.num_operators >= 30 for p in problems[:2]] == [True, True] and "@" in problems[2].name
     assert [p.id for p in recipe.environment()["problem"]] == [p.id for p in problems]
     held_out = recipe.environment(evaluation=True)
-    assert held_out["mode"] == "dispatch" and not {p.id for p in held_out["problem"]} & {p.id for p in problems}
+    assert held_out["jobs"] == 2 and not {p.id for p in held_out["problem"]} & {p.id for p in problems}
     for wrong, message in (({"kind": "real"}, "expected a list"), ([{"kind": "reel", "count": 1}], "random or real")):
         with pytest.raises(ConfigError, match=message):
             made(arguments={"curriculum": wrong}).environment()
@@ -137,7 +141,7 @@ def test_recipes_are_read_without_pytorch() -> None:
         ({"algorithm": "split-outcomes", "env": "HetSplit-v0", "threads": 2}, "split-outcomes does not read threads"),
         ({"algorithm": "split-outcomes"}, "split-outcomes trains for HetSplit-v0, not for HetSchedule-v0"),
         ({"algorithm": "self-labelling", "env": "HetSplit-v0"}, "self-labelling trains for HetSchedule-v0"),
-        ({"algorithm": "move-outcomes", "arguments": {"mode": "dispatch"}}, "trains for mode 'place', not for 'disp"),
+        ({"algorithm": "move-outcomes", "env": "HetDispatch-v0"}, "trains for HetSchedule-v0, not for HetDispatch-v0"),
     ],
 )
 def test_what_an_algorithm_cannot_do_is_refused(changes: dict[str, Any], message: str) -> None:

@@ -10,10 +10,10 @@ from hetgym.agents import play
 from hetgym.errors import ConfigError
 
 ELSEWHERE = [
-    ("dispatch-v1", "HetSchedule-v0", {"mode": "dispatch"}, {"completion": "off"}, "completion='eft\\+oct'"),
-    ("dispatch-v1", "HetSchedule-v0", {"mode": "dispatch"}, {"completion": "eft"}, "completion='eft\\+oct'"),
-    ("dispatch-v1", "HetSchedule-v0", {"mode": "dispatch"}, {"tries": 10}, "tries=0"),
-    ("dispatch-v2", "HetSchedule-v0", {"mode": "dispatch", "tries": 300}, {"tries": 0}, "tries=300"),
+    ("dispatch-v1", "HetDispatch-v0", {}, {"completion": "off"}, "completion='eft\\+oct'"),
+    ("dispatch-v1", "HetDispatch-v0", {}, {"completion": "eft"}, "completion='eft\\+oct'"),
+    ("dispatch-v1", "HetDispatch-v0", {}, {"tries": 10}, "tries=0"),
+    ("dispatch-v2", "HetDispatch-v0", {"tries": 300}, {"tries": 0}, "tries=300"),
     ("pipeline-v1", "HetPipeline-v0", {}, {"completion": False}, "completion=True"),
     ("split-v1", "HetSplit-v0", {"completion": True}, {"completion": False}, "completion=True"),
     ("split-v1", "HetSplit-v0", {"completion": True}, {"lookahead": True}, "lookahead=False"),
@@ -35,7 +35,7 @@ def test_a_policy_refuses_features_that_it_did_not_learn(
 
 def test_a_policy_plays_the_environment_that_it_knows() -> None:
     policy = hetgym.agents.load("dispatch-v1")
-    env = gym.make("HetSchedule-v0", mode="dispatch", observation="candidates")
+    env = gym.make("HetDispatch-v0", observation="candidates")
     assert sum(play(env, policy, seed=seed).total_reward for seed in range(5)) > 0
 
 

@@ -46,7 +46,7 @@ def test_tianshou_acts_within_masks() -> None:
     def collected() -> Any:
         torch.manual_seed(0)
         np.random.seed(0)  # noqa: NPY002
-        make = lambda: MaskedObservation(gym.make("HetSchedule-v0", mode="dispatch", **SMALL))  # noqa: E731
+        make = lambda: MaskedObservation(gym.make("HetDispatch-v0", **SMALL))  # noqa: E731
         envs = DummyVectorEnv([make, make])
         envs.seed([3, 4])
         space = make().observation_space["obs"]
@@ -69,13 +69,13 @@ def test_torchrl_acts_within_masks(lanes: int) -> None:
     import torch
     from torchrl.envs import ActionMask, DTypeCastTransform, GymWrapper, TransformedEnv, check_env_specs
 
-    arguments = {"observation": "candidates", "completion": "off", "mode": "dispatch"}
+    name, arguments = "HetDispatch-v0", {"observation": "candidates", "completion": "off"}
 
     def made() -> Any:
         if lanes:
-            env = gym.make_vec("HetSchedule-v0", num_envs=lanes, autoreset_mode="Disabled", **arguments)
+            env = gym.make_vec(name, num_envs=lanes, autoreset_mode="Disabled", **arguments)
         else:
-            env = gym.make("HetSchedule-v0", **arguments)
+            env = gym.make(name, **arguments)
         wrapped = TransformedEnv(GymWrapper(env, categorical_action_encoding=True))
         wrapped.append_transform(DTypeCastTransform(torch.int8, torch.bool, in_keys=["action_mask"]))
         wrapped.append_transform(ActionMask())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import inspect
 import json
 import pickle
 import subprocess
@@ -12,11 +14,13 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 from gymnasium.utils.env_checker import check_env as gym_check
 
 import hetgym
 from hetgym.envs import ENVIRONMENTS
+from hetgym.envs.core import kinds
+from hetgym.envs.core.arguments import VectorArguments
 
 IDS = sorted(ENVIRONMENTS)
 
@@ -50,6 +54,23 @@ def same(a: object, b: object) -> bool:
     if isinstance(a, hetgym.Problem):
         return isinstance(b, hetgym.Problem) and a.id == b.id
     return a == b
+
+
+def test_each_id_has_a_kind() -> None:
+    assert list(kinds.IDS.values()) == list(ENVIRONMENTS)
+    for kind, name in kinds.IDS.items():
+        lanes = gym.make(name, observation="candidates").unwrapped.lanes
+        assert (type(lanes).kind, lanes.env_id, lanes.observation_space.kind) == (kind, name, kind)
+        assert lanes.observation_space.level == "candidates"
+        assert ENVIRONMENTS[name].env == f"hetgym.envs.{kind}.env:{name.removesuffix('-v0')}Env"
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_vector_environments_have_a_manual(name: str) -> None:
+    vector = load_env_creator(gym.spec(name).vector_entry_point)
+    text, scalar = inspect.getdoc(vector), ENVIRONMENTS[name].env.partition(":")[2]
+    assert text.startswith(f"Many episodes of :class:`{scalar}`") and f"are those of :class:`{scalar}`." in text
+    assert all(f"\n    {field.name}: " in text for field in dataclasses.fields(VectorArguments))
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -159,7 +180,7 @@ def test_observations_stay_inside_and_are_not_shared(name: str) -> None:
     assert env.observation_space.contains(obs)
 
 
-PRICED_BY = {"HetPipeline-v0": [{"objective": "latency"}, {"objective": "training"}]}
+PRICED_BY = {"HetPipeline-v0": [{"objective": "latency"}, {"objective": "training"}], "HetCluster-v0": [{}, {}]}
 
 
 @pytest.mark.parametrize("name", IDS)

@@ -20,10 +20,10 @@ def powered() -> hetgym.Problem:
 
 
 @pytest.mark.parametrize(("objective", "of"), [("energy", "energy"), ("cost", "cost"), ("makespan", "makespan")])
-@pytest.mark.parametrize("mode", ["place", "dispatch"])
-def test_the_return_is_what_is_saved_of_hefts_plan(objective: str, of: str, mode: str) -> None:
+@pytest.mark.parametrize("name", ["HetSchedule-v0", "HetDispatch-v0"])
+def test_the_return_is_what_is_saved_of_hefts_plan(objective: str, of: str, name: str) -> None:
     problem = powered()
-    env = ObjectiveReward(gym.make("HetSchedule-v0", problem=problem, mode=mode, runtime="links"), objective)
+    env = ObjectiveReward(gym.make(name, problem=problem, runtime="links"), objective)
     result = play(env, greedy("completion"), seed=0)
     plan = hetgym.simulate(problem, get("heft")(problem, "links"), "links")
     expected = {"energy": plan.energy.total, "cost": plan.cost, "makespan": plan.makespan}[of]
@@ -54,10 +54,10 @@ def test_objectives_that_cannot_be() -> None:
 
 
 def test_deadlines_are_counted_and_change_nothing_else() -> None:
-    options = {"problem": textbook("topcuoglu"), "mode": "dispatch", "jobs": 3, "gap": 0.2}
-    plain = play(gym.make("HetSchedule-v0", **options), greedy("completion"), seed=1)
+    options = {"problem": textbook("topcuoglu"), "jobs": 3, "gap": 0.2}
+    plain = play(gym.make("HetDispatch-v0", **options), greedy("completion"), seed=1)
     infos = [
-        play(gym.make("HetSchedule-v0", deadline=factor, **options), greedy("completion"), seed=1).info
+        play(gym.make("HetDispatch-v0", deadline=factor, **options), greedy("completion"), seed=1).info
         for factor in (1e-6, 2.0, 1e6)
     ]
     assert "miss_rate" not in plain.info
@@ -68,10 +68,10 @@ def test_deadlines_are_counted_and_change_nothing_else() -> None:
     late = infos[0]["tardiness"] - infos[1]["tardiness"]
     assert 0 <= late <= 2 * 80.0  # HEFT's makespan
     assert infos[1]["miss_rate"] in (0.0, 1 / 3, 2 / 3, 1.0) and ends.max() == infos[1]["makespan"]
-    with pytest.raises(ConfigError, match="deadline need"):
+    with pytest.raises(ConfigError, match="HetDispatch-v0 has it"):
         gym.make("HetSchedule-v0", problem=textbook("topcuoglu"), deadline=2.0)
     with pytest.raises(ConfigError, match="deadline"):
-        gym.make("HetSchedule-v0", problem=textbook("topcuoglu"), mode="dispatch", deadline=-1.0)
+        gym.make("HetDispatch-v0", problem=textbook("topcuoglu"), deadline=-1.0)
 
 
 def test_lateness_by_hand() -> None:

@@ -98,7 +98,7 @@ def test_manners() -> None:
     ("name", "arguments"),
     [
         ("HetSchedule-v0", {"observation": "candidates"}),
-        ("HetSchedule-v0", {"mode": "dispatch", "noise": 0.2, "jobs": 2, "losses": 1, "completion": "off"}),
+        ("HetDispatch-v0", {"noise": 0.2, "jobs": 2, "losses": 1, "completion": "off"}),
         ("HetSplit-v0", {}),
         ("HetPipeline-v0", {}),
     ],

@@ -1,1 +1,1 @@
-"""HetPipeline-v0 on training problems: degrees, micro-batch and schedule first, then the stages."""
+"""HetCluster-v0: degrees, micro-batch and schedule of a training step first, then the stages of its pipeline."""

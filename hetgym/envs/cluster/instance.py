@@ -12,7 +12,7 @@ from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.baselines.parallel import search, uniform_grid
 from hetgym.baselines.parallel.exhaustive import runs
 from hetgym.baselines.parallel.options import Options, options
-from hetgym.errors import ConfigError, ProblemError
+from hetgym.errors import ConfigError, ProblemError, shown
 from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
 from hetgym.pipeline.schedules import peaks_of
 
@@ -169,6 +169,8 @@ class StepInstance:
         Raises:
             ConfigError: the plan is none of the problem's, or its groups are no option of a stage.
         """
+        if not isinstance(plan, ParallelPlan):
+            raise ConfigError(f"plan is {shown(plan)}; it must be a hetgym.parallel.ParallelPlan")
         setting = Setting(plan.replicas, plan.micro_batch, plan.schedule, plan.chunks, plan.zero, plan.sequence)
         known = [choices.found.setting for choices in self.choices]
         if plan.layers != self.problem.costs.layers or setting not in known:

@@ -1,4 +1,4 @@
-"""StepLanes: the episodes of HetPipeline-v0 on training problems side by side."""
+"""ClusterLanes: the episodes of HetCluster-v0 side by side."""
 
 from __future__ import annotations
 
@@ -11,30 +11,19 @@ from hetgym._types import BoolArray
 from hetgym.envs.cluster.episode import Ahead, Episode
 from hetgym.envs.cluster.instance import StepInstance, sizes_of
 from hetgym.envs.cluster.observation import NARROW, LayerColumn, PoolColumn, StepColumn, StepPadding, step_space
+from hetgym.envs.cluster.problems import as_step
 from hetgym.envs.cluster.rendering import step_pixels, step_text
 from hetgym.envs.core.lanes import Lanes, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.scaling import scale_of, shares
-from hetgym.envs.core.sources import Kind, Source
-from hetgym.errors import ConfigError, shown
+from hetgym.envs.core.sources import Source
 from hetgym.parallel import ParallelPlan, TrainingProblem
 
 _REMEMBERED = 256  # problems
 
 
-def _is_step(made: object) -> bool:
-    return isinstance(made, TrainingProblem)
-
-
-def _sizes(problem: TrainingProblem) -> StepPadding:
-    return StepPadding(*sizes_of(problem))
-
-
-STEPS: Kind[TrainingProblem, StepPadding] = Kind("a TrainingProblem", _is_step, _sizes)
-
-
-class StepLanes(Lanes):
+class ClusterLanes(Lanes):
     """Episodes of planning training steps side by side.
 
     Args:
@@ -45,6 +34,7 @@ class StepLanes(Lanes):
         sparse: true if the whole return comes with the last reward.
     """
 
+    kind = "cluster"
     options = ("problem",)
 
     def __init__(
@@ -61,13 +51,11 @@ class StepLanes(Lanes):
         """Prepare an episode on a problem drawn from the source, or on ``options["problem"]``.
 
         Raises:
-            ConfigError: an unknown option, or what is no TrainingProblem.
+            ConfigError: an unknown option, or a problem that is not a TrainingProblem.
             ProblemError: the problem exceeds the padding, or no plan fits in memory.
         """
         (forced,) = only_options(options, *self.options)
-        if forced is not None and not isinstance(forced, TrainingProblem):
-            raise ConfigError(f"options['problem'] is {shown(forced)}; this environment is for a TrainingProblem")
-        instance = self._prepared(self.source.draw(rng, lane) if forced is None else forced)
+        instance = self._prepared(self.source.draw(rng, lane) if forced is None else as_step(forced))
         self._episodes[lane] = Episode(instance, potential=instance.reference)
         self.names[lane], self.seeds[lane] = instance.name, seed
         self.illegal[lane], self.over[lane], self._values[lane] = 0, False, np.nan
@@ -212,7 +200,7 @@ class StepLanes(Lanes):
             "reference_plan": at.instance.reference_plan,
             "within_memory": bool(np.isfinite(value)),
             "reward_terms": {"reference": 1.0, "value": (reference - counted) / reference - 1.0},
-            "replay": Replay(self.identity(lane), self.seeds[lane], tuple(at.log), env_id="HetPipeline-v0"),
+            "replay": Replay(self.identity(lane), self.seeds[lane], tuple(at.log), env_id=self.env_id),
         }
 
     def frame(self, lane: int, mode: str) -> Any:

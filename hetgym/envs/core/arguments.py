@@ -8,9 +8,9 @@ import inspect
 import math
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, Union
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -42,10 +42,15 @@ class Arguments:
     range given by :func:`whole` and :func:`real`; any of them may allow None. Fields of other types are checked where
     they are used.
 
+    Attributes:
+        elsewhere: argument that this environment does not have -> what the error says of it.
+
     Raises:
         ConfigError: a value of the wrong type, or out of its range.
         UnknownName: a word that an argument does not know.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
         for name, (hint, metadata) in _fields_of(typing.cast(Any, type(self))).items():
@@ -134,7 +139,8 @@ def made(arguments: Callable[P, Made], owner: str, /, *args: P.args, **kwargs: P
     known = [field.name for field in dataclasses.fields(typing.cast(Any, arguments))]
     for name in kwargs:
         if name not in known:
-            raise ConfigError(f"{owner} has no argument {shown(name)}; {suggestion(name, known)}")
+            hint = getattr(arguments, "elsewhere", {}).get(name) or suggestion(name, known)
+            raise ConfigError(f"{owner} has no argument {shown(name)}; {hint}")
     try:
         inspect.signature(arguments).bind(*args, **kwargs)
     except TypeError as error:

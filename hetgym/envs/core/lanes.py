@@ -20,6 +20,7 @@ from hetgym._kernels import records as records
 from hetgym._kernels.threads import cores, share
 from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.core.arguments import Arguments
+from hetgym.envs.core.kinds import IDS
 from hetgym.envs.core.spaces import Level, Reward, blank, level_space
 from hetgym.errors import ConfigError, shown, suggestion
 
@@ -74,16 +75,18 @@ class Lanes(abc.ABC):
         fresh: [L] true where an episode is prepared, which the lane's next step opens.
         names: [L] names of the problems.
         seeds: [L] seeds of the resets that began the episodes; None where a reset had none.
+        kind: of the decisions, one of :data:`~hetgym.envs.core.kinds.IDS`.
         options: names of the options of a reset.
     """
 
+    kind: ClassVar[str]
     options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self, count: int, space: spaces.Dict, narrow: Sequence[str], level: str, actions: int, hidden: bool = False
     ) -> None:
         self.count, self.level = count, level
-        self.observation_space = level_space(space, narrow, level)
+        self.observation_space = level_space(space, narrow, level, self.kind)
         self.action_space = spaces.Discrete(actions)
         shown = tuple(space) if level == "graph" else tuple(narrow)
         kept = tuple(space) if hidden else shown
@@ -96,6 +99,11 @@ class Lanes(abc.ABC):
         self.fresh: BoolArray = np.zeros(count, np.bool_)
         self.names = np.full(count, "", object)
         self.seeds: list[int | None] = [None] * count
+
+    @property
+    def env_id(self) -> str:
+        """Id of the environment."""
+        return IDS[self.kind]
 
     @property
     def seen(self) -> Observation:
@@ -156,7 +164,7 @@ class Lanes(abc.ABC):
 
     @abc.abstractmethod
     def problem(self, lane: int) -> Any:
-        """The problem of the lane's episode: a Problem, or a PipelineProblem."""
+        """The problem of the lane's episode: a Problem, a PipelineProblem or a TrainingProblem."""
 
     def replayable(self, lane: int) -> Any:
         """What :func:`hetgym.envs.replay` takes to play the lane's episode again."""
@@ -256,6 +264,21 @@ class RecordLanes(Lanes):
     @abc.abstractmethod
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of the lanes, as a row of one record."""
+
+    def _record(self, like: Any, *parts: Any, **stand_ins: npt.NDArray[Any]) -> records.Rows:
+        """The arrays that the kernels need of all lanes, as the row of one record.
+
+        Args:
+            like: a record of the same kind; its last fields are ``observation``, ``reward``, ``over``, ``illegal`` and
+                ``fresh``.
+            parts: the fields before these.
+            stand_ins: arrays of the observation that agents do not see, by key.
+        """
+        shown = stand_ins | self.arrays | {"mask": self.mask}
+        observation = type(like.observation)(*(shown[key] for key in like.observation._fields))
+        rows = records.Rows(1, like)
+        rows[0] = type(like)(*parts, observation, self.reward, self.over, self.illegal, self.fresh)
+        return rows
 
     @staticmethod
     def _spread(work: Callable[[Int64Array], None], active: BoolArray) -> None:

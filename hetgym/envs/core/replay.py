@@ -1,4 +1,4 @@
-"""Episodes as values."""
+"""Episodes as values; :func:`hetgym.envs.replay` plays them again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Replay:
         problem: :attr:`hetgym.Problem.id` of the problem that was scheduled.
         seed: seed of the reset that drew the problem, None if that reset had none.
         actions: the actions passed to ``step``.
-        conditions: seed of noise, arrivals and changes, in ``mode="dispatch"``.
+        conditions: seed of noise, arrivals and changes, in HetDispatch-v0.
         order: the order of decisions, if the reset gave one.
-        jobs: number of problems that were joined, in ``mode="dispatch"``.
+        jobs: number of problems that were joined, in HetDispatch-v0.
         env_id: id of the environment.
     """
 

@@ -79,7 +79,7 @@ class LaneEnv(gym.Env[Observation, np.int64]):
 
     @property
     def problem(self) -> Any:
-        """The problem of the episode: a Problem, or a PipelineProblem.
+        """The problem of the episode: a Problem, a PipelineProblem or a TrainingProblem.
 
         Raises:
             ResetNeeded: there has been no reset.

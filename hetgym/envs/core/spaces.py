@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -25,18 +25,31 @@ def feature_box(*shape: int) -> spaces.Box:
     return spaces.Box(0.0, CLIP, shape, np.float32)
 
 
-def level_space(space: spaces.Dict, narrow: Sequence[str], level: str) -> spaces.Space[Any]:
+class KindSpace(spaces.Dict):
+    """A space of observations that tells policies which environment they are of.
+
+    Args:
+        parts: space of each key.
+        kind: of the decisions, one of :data:`~hetgym.envs.core.kinds.IDS`.
+        level: ``graph`` or ``candidates``.
+    """
+
+    def __init__(self, parts: Mapping[str, spaces.Space[Any]], kind: str, level: str) -> None:
+        super().__init__(parts)
+        self.kind, self.level = kind, level
+
+
+def level_space(space: spaces.Dict, narrow: Sequence[str], level: str, kind: str) -> spaces.Space[Any]:
     """The space of a level of observation.
 
     Args:
         space: of the level ``graph``.
         narrow: keys that the other levels contain; ``flat`` concatenates them in this order, row by row.
         level: one of :data:`LEVELS`.
+        kind: of the decisions, one of :data:`~hetgym.envs.core.kinds.IDS`.
     """
-    if level == "graph":
-        return space
-    if level == "candidates":
-        return spaces.Dict({key: space[key] for key in narrow})
+    if level != "flat":
+        return KindSpace(space.spaces if level == "graph" else {key: space[key] for key in narrow}, kind, level)
     return feature_box(sum(int(np.prod(shape_of(space, key))) for key in narrow))
 
 

@@ -13,9 +13,23 @@ from gymnasium.vector.utils import batch_space
 
 from hetgym._types import BoolArray, FloatArray
 from hetgym.envs.core.lanes import Lanes, Observation, as_actions, as_options, as_seed
+from hetgym.envs.core.scalar import LaneEnv
 from hetgym.errors import ConfigError, shown, unknown_name
 
 Step = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
+
+
+MANUAL = """{first}
+
+Args:
+    num_envs: number of lanes.
+    autoreset_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
+    copy: true if observations are copies that the caller may keep; otherwise the next call overwrites them.
+    render_mode: ``"ansi"`` or ``"rgb_array"``.
+
+All other arguments are those of :class:`{scalar}`.
+"""
+"""The docstring of vector environments: its first line, and the name of the scalar environment, differ."""
 
 
 class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
@@ -34,6 +48,12 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
+
+    def __init_subclass__(cls, scalar: type[LaneEnv] | None = None, **arguments: Any) -> None:
+        """Complete the docstring of a vector environment from that of its scalar environment."""
+        super().__init_subclass__(**arguments)
+        if scalar is not None:
+            cls.__doc__ = MANUAL.format(first=cls.__doc__, scalar=scalar.__name__)
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""HetSchedule-v0 with ``mode="dispatch"``: the agent schedules online, while the simulated run goes on."""
+"""HetDispatch-v0: the agent schedules online, while the simulated run goes on."""

@@ -1,4 +1,4 @@
-"""The candidates of ``mode="dispatch"``: ready operators, and the results of committing them to each device."""
+"""The candidates of HetDispatch-v0: ready operators, and the results of committing them to each device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The completion of a decision of ``mode="dispatch"``: the end of the run by the best roll-out from there on.
+"""The completion of a decision of HetDispatch-v0: the end of the run by the best roll-out from there on.
 
 Two roll-outs by list scheduling follow each decision, and a plan where the environment keeps one.
 """

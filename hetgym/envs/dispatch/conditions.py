@@ -1,4 +1,4 @@
-"""The conditions of ``mode="dispatch"``: noise, arrivals and changes, given or drawn for each episode."""
+"""The conditions of HetDispatch-v0: noise, arrivals and changes, given or drawn for each episode."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLOWEST = 4.0
 
 @dataclass(frozen=True)
 class Conditions(Arguments):
-    """The conditions of episodes with ``mode="dispatch"``.
+    """The conditions of episodes of HetDispatch-v0.
 
     Attributes:
         candidates: number of operators offered at a time.

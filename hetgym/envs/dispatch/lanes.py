@@ -1,4 +1,4 @@
-"""DispatchLanes: the episodes of ``mode="dispatch"`` side by side."""
+"""DispatchLanes: the episodes of HetDispatch-v0 side by side."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ from hetgym.envs.dispatch.state import (
     RUN,
     STATE,
     TABLES,
-    DispatchObservation,
-    DispatchRecord,
     DispatchTables,
     begin_again,
     new_dispatch_state,
@@ -117,7 +115,7 @@ class DispatchLanes(RecordLanes):
     Args:
         count: number of lanes.
         source: where problems come from.
-        rules: rules of the episodes; ``decode`` and ``memory`` are ignored here.
+        rules: rules of the episodes.
         conditions: conditions of the episodes.
         padding: sizes of the observations, all jobs together.
         level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
@@ -127,6 +125,7 @@ class DispatchLanes(RecordLanes):
         state: of all lanes.
     """
 
+    kind = "dispatch"
     options = ("problem", "conditions")
 
     def __init__(
@@ -162,20 +161,9 @@ class DispatchLanes(RecordLanes):
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of all lanes, as a row of one record."""
-        count, k, d = self.count, self.conditions.candidates, self.padding.devices
-        stand_ins: dict[str, Any] = {  # for what agents do not see
-            "operators": np.zeros((count, 0, len(OperatorColumn)), np.float32),
-            "costs": np.zeros((count, 0, d), np.float32),
-            "assignment": np.zeros((count, 0), np.int64),
-            "edges": np.zeros((count, 2, 0), np.int64),
-            "edge_transfer": np.zeros((count, 0), np.float32),
-            "operator_mask": np.zeros((count, 0), np.int8),
-            "edge_mask": np.zeros((count, 0), np.int8),
-            "candidate_operators": np.zeros((count, k), np.int64),
-        }
-        shown = stand_ins | self.arrays
-        rows = records.Rows(1, RECORD)
-        rows[0] = DispatchRecord(
+        count = self.count
+        return self._record(
+            RECORD,
             self._problems.table,
             self._tables.table,
             self._states.table,
@@ -184,15 +172,15 @@ class DispatchLanes(RecordLanes):
             self._spares.table,
             self._plans.table,
             self.state,
-            DispatchObservation(
-                *(shown["action_mask" if key == "mask" else key] for key in DispatchObservation._fields)
-            ),
-            self.reward,
-            self.over,
-            self.illegal,
-            self.fresh,
+            operators=np.zeros((count, 0, len(OperatorColumn)), np.float32),
+            costs=np.zeros((count, 0, self.padding.devices), np.float32),
+            assignment=np.zeros((count, 0), np.int64),
+            edges=np.zeros((count, 2, 0), np.int64),
+            edge_transfer=np.zeros((count, 0), np.float32),
+            operator_mask=np.zeros((count, 0), np.int8),
+            edge_mask=np.zeros((count, 0), np.int8),
+            candidate_operators=np.zeros((count, self.conditions.candidates), np.int64),
         )
-        return rows
 
     def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode on problems drawn from the source, or on ``options["problem"]``.
@@ -414,6 +402,7 @@ class DispatchLanes(RecordLanes):
                 tuple(self._log[lane, : self.state.turn[lane]].tolist()),
                 self._entropy[lane],
                 jobs=len(self._jobs[lane]),
+                env_id=self.env_id,
             ),
         }
 

@@ -1,4 +1,4 @@
-"""Observations of ``mode="dispatch"``; operators, edges and links are those of :mod:`hetgym.envs.place.observation`."""
+"""Observations of HetDispatch-v0; operators, edges and links are those of :mod:`hetgym.envs.place.observation`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hetgym.envs.place.observation import NARROW, CandidateColumn, DeviceColumn,
 
 
 class DispatchDeviceColumn(Column):
-    """Columns of ``obs["devices"]`` in ``mode="dispatch"``."""
+    """Columns of ``obs["devices"]`` in HetDispatch-v0."""
 
     BUSY = "reference", "summed run time of what is committed to it"
     BACKLOG = "reference", "time from now until all of that would be done"
@@ -25,7 +25,7 @@ class DispatchDeviceColumn(Column):
 
 
 class DispatchCandidateColumn(Column):
-    """Columns of ``obs["candidates"]`` in ``mode="dispatch"``: a row for each action."""
+    """Columns of ``obs["candidates"]`` in HetDispatch-v0: a row for each action."""
 
     COST = "reference", "run time of the operator there, slow-down included"
     READY = "reference", "arrival of its last input, from now"
@@ -43,10 +43,10 @@ class DispatchCandidateColumn(Column):
 
 
 DISPATCH_DEVICE_FEATURES = features_of(DispatchDeviceColumn)
-"""Columns of ``obs["devices"]`` in ``mode="dispatch"``."""
+"""Columns of ``obs["devices"]`` in HetDispatch-v0."""
 
 DISPATCH_CANDIDATE_FEATURES = features_of(DispatchCandidateColumn)
-"""Columns of ``obs["candidates"]`` in ``mode="dispatch"``."""
+"""Columns of ``obs["candidates"]`` in HetDispatch-v0."""
 
 DISPATCH_NARROW = (*NARROW, "now")
 """Keys that the levels ``candidates`` and ``flat`` contain; ``flat`` concatenates them in this order, row by row."""

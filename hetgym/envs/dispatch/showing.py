@@ -1,4 +1,4 @@
-"""The part of the observations of ``mode="dispatch"`` that depends on the run alone: the time, devices, operators."""
+"""The part of the observations of HetDispatch-v0 that depends on the run alone: the time, devices, operators."""
 
 from __future__ import annotations
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 
 import numpy.typing as npt
 
-from hetgym.envs.cluster.lanes import STEPS, StepLanes
-from hetgym.envs.cluster.observation import StepPadding
 from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
 from hetgym.envs.core.lanes import LaneArguments, Lanes
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.scalar import LaneEnv
-from hetgym.envs.core.sources import Source
 from hetgym.envs.core.vector import LaneVectorEnv
 from hetgym.envs.pipeline.lanes import PipelineLanes
 from hetgym.envs.pipeline.problems import PipelineArguments
 from hetgym.envs.pipeline.rules import PipelineRules
 from hetgym.errors import ConfigError
-from hetgym.parallel import ParallelPlan, TrainingProblem
-from hetgym.pipeline import Objective
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
@@ -33,10 +28,11 @@ class HetPipelineArguments(PipelineRules, PipelineArguments, LaneArguments):
         UnknownName: a word that an argument does not know.
     """
 
+    elsewhere = {"max_actions": "HetCluster-v0 has it"}
+
     _: KW_ONLY
     max_blocks: int | None = whole(None)
     max_devices: int | None = whole(None)
-    max_actions: int | None = whole(None)
 
     def lanes(self, count: int) -> Lanes:
         """Make lanes of the environment.
@@ -47,23 +43,9 @@ class HetPipelineArguments(PipelineRules, PipelineArguments, LaneArguments):
         Raises:
             ConfigError: sources of pipelines that exclude each other, or a size that is neither given nor known.
         """
-        steps = self.steps()
-        if steps:
-            return self._step_lanes(count, steps)
-        if self.max_actions is not None:
-            raise ConfigError("max_actions is for training problems; a pipeline has one action more than devices")
         source = self.source()
         padding = BlockPadding.chosen(source.padding(), self.max_blocks, self.max_devices)
         return PipelineLanes(count, source, self, padding, self.observation, self.reward == "sparse")
-
-    def _step_lanes(self, count: int, problems: list[TrainingProblem]) -> StepLanes:
-        """Lanes of training problems, which bring their own schedules and micro-batches."""
-        for field in fields(Objective):
-            if getattr(self, field.name) != field.default:
-                raise ConfigError(f"{field.name} is for pipelines; a training problem has its own choices")
-        source = Source(STEPS, problems)
-        padding = StepPadding.chosen(source.padding(), self.max_blocks, self.max_devices, self.max_actions)
-        return StepLanes(count, source, padding, self.observation, self.reward == "sparse")
 
 
 @dataclass(frozen=True)
@@ -85,7 +67,8 @@ class HetPipelineEnv(LaneEnv):
     CNN or transformer, the time steps of a recurrent network, or the operators of a
     :class:`hetgym.pipeline.PipelineProblem` in topological order, where operators that must be together form
     one block. At each block it stays in the current stage, or ends it and begins the next one with this block
-    on a device of its choice. When all blocks are placed, the cut is evaluated as in :mod:`hetgym.pipeline`:
+    on a device of its choice. When all blocks are placed, the cut is evaluated as in :mod:`hetgym.pipeline`
+    (:class:`HetClusterEnv` plans whole training steps on clusters):
 
     - ``objective="throughput"``: the time between two results in steady state,
       :meth:`~hetgym.pipeline.PipelineProblem.max_load`: the largest load of a device, which is the time of its
@@ -147,25 +130,6 @@ class HetPipelineEnv(LaneEnv):
     the reference before the first step; then a proven lower bound on the value of any cut that extends the
     decisions so far; at the end the value itself. ``reward="sparse"`` pays the whole sum at the end.
 
-    ## Training problems
-    With a :class:`~hetgym.parallel.TrainingProblem` the agent plans a training step on a cluster. The first action k
-    chooses the k-th setting with a plan: data degree, micro-batch, schedule and chunks, in the order of
-    :meth:`~hetgym.parallel.TrainingProblem.settings`. The second chooses 1 + k stages. Then the layers come one by one:
-    0 stays in the stage, 1 + o begins the next one on option o: a group of GPUs of some pool and tensor degree for each
-    replica. With several chunks the rounds after the first take the options of the first. ``Discrete(max_actions)``.
-
-    Masked are actions that leave no plan within the GPUs and their memory; with one chunk the mask is exact. With
-    several it counts GPUs, layers and the memory of what is placed, so an episode may end with a plan that does not
-    fit: its value is inf, its return -1. A masked action is replaced by staying if that is legal, else by the legal
-    action of the least bound.
-
-    The value is the simulated step, :meth:`~hetgym.parallel.TrainingProblem.value`, all-reduces and optimizer included.
-    The reference is the best uniform grid, or without one the plan of ``search``. Observations are ``blocks`` [N, 7],
-    ``devices`` [pools, 3], ``candidates`` [A, 13] (``hetgym.envs.LAYER_FEATURES``, ``POOL_FEATURES``,
-    ``STEP_FEATURES``), ``current`` and the masks. The last ``info`` holds ``value``, ``reference``, ``bound`` (no plan
-    takes less), ``plan``, ``reference_plan``, ``within_memory``, ``reward_terms``, ``replay``. :meth:`actions` turns a
-    planner's plan into actions. Arguments of objectives and schedules are those of pipelines only.
-
     ## Starting state
     A pipeline is drawn from the source with the environment's generator, or forced with
     ``reset(options={"problem": …})``. Nothing is placed.
@@ -196,8 +160,7 @@ class HetPipelineEnv(LaneEnv):
     are kept. A TrainingPipeline gives these itself.
 
     Args:
-        problem: a PipelineProblem, a TrainingPipeline, a path to a file of dnn-partitioning, or a list of these; or a
-            TrainingProblem, or a list of these.
+        problem: a PipelineProblem, a TrainingPipeline, a path to a file of dnn-partitioning, or a list of these.
         graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
         platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
         generator: ``callable(rng)`` that makes a pipeline; needs the ``max_*`` arguments unless it is a
@@ -223,8 +186,7 @@ class HetPipelineEnv(LaneEnv):
             assumes that all remaining blocks stay in the piece. If false, both are computed from the ``bound``.
         reward: ``"dense"`` or ``"sparse"``.
         observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
-        max_blocks, max_devices: padding; by default what the source needs. Of training problems: layers and pools.
-        max_actions: padding of the actions of training problems.
+        max_blocks, max_devices: padding; by default what the source needs.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (loads as bars) or ``"human"`` (the text, printed after
             each step).
 
@@ -249,24 +211,22 @@ class HetPipelineEnv(LaneEnv):
     (4.5, 5.5, 4.5)
     """
 
-    lanes: PipelineLanes | StepLanes
+    lanes: PipelineLanes
 
     @takes(_Scalar)
     def __init__(self, arguments: _Scalar) -> None:
         LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
 
-    def actions(self, assignment: npt.ArrayLike | ParallelPlan) -> list[int]:
-        """The actions, from the first decision on, that reproduce a placement such as a partitioner's, or a plan.
+    def actions(self, assignment: npt.ArrayLike) -> list[int]:
+        """The actions, from the first decision on, that reproduce a placement such as a partitioner's.
 
         Args:
-            assignment: [operators] device of each operator of the episode's pipeline; of a training problem a plan,
-                such as a planner's.
+            assignment: [operators] device of each operator of the episode's pipeline.
 
         Raises:
             ResetNeeded: there has been no reset.
             InvalidSchedule: the placement is not legal.
-            ConfigError: it does not give each device one contiguous stage in the order of the blocks; or the plan is
-                none that the environment can make.
+            ConfigError: it does not give each device one contiguous stage in the order of the blocks.
 
         >>> from hetgym.baselines.pipeline import contiguous_dp
         >>> env = HetPipelineEnv()
@@ -277,10 +237,6 @@ class HetPipelineEnv(LaneEnv):
         True
         """
         problem = self.problem
-        if isinstance(self.lanes, StepLanes) or isinstance(assignment, ParallelPlan):
-            if not (isinstance(self.lanes, StepLanes) and isinstance(assignment, ParallelPlan)):
-                raise ConfigError("a training problem takes a ParallelPlan, a pipeline the device of each operator")
-            return self.lanes.actions(0, assignment)
         devices = problem.check(assignment)
         taken: list[int] = []
         current, used = -1, set()
@@ -301,33 +257,18 @@ class HetPipelineEnv(LaneEnv):
         ``hetgym.simulate`` of the two gives the episode's value.
 
         Returns:
-            None for the throughput, which no finite run has, and for training problems.
+            None for the throughput, which no finite run has.
 
         Raises:
             ConfigError: no episode has been finished since the last reset.
         """
         if not self._began or not self.lanes.over[0]:
             raise ConfigError("unrolled() is of a finished episode: place all blocks first")
-        return None if isinstance(self.lanes, StepLanes) else self.lanes.unrolled(0)
+        return self.lanes.unrolled(0)
 
 
-class HetPipelineVectorEnv(LaneVectorEnv):
-    """Many episodes of :class:`HetPipelineEnv` that step in one call; ``gym.make_vec`` makes it.
-
-    Args:
-        num_envs: number of lanes.
-        autoreset_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
-        copy: true if observations are copies that the caller may keep; otherwise the next call overwrites them.
-        render_mode: ``"ansi"`` or ``"rgb_array"``.
-
-    All other arguments are those of :class:`HetPipelineEnv`.
-
-    >>> import gymnasium as gym, hetgym
-    >>> envs = gym.make_vec("HetPipeline-v0", num_envs=8, observation="candidates")
-    >>> seen, infos = envs.reset(seed=0)
-    >>> seen["candidates"].shape, infos["action_mask"].shape
-    ((8, 5, 8), (8, 5))
-    """
+class HetPipelineVectorEnv(LaneVectorEnv, scalar=HetPipelineEnv):
+    """Many episodes of :class:`HetPipelineEnv` that step in one call; ``gym.make_vec`` makes it."""
 
     @takes(_Vector)
     def __init__(self, arguments: _Vector) -> None:

@@ -20,7 +20,7 @@ from hetgym.envs.pipeline.observation import NARROW, BlockColumn, fixed, pipelin
 from hetgym.envs.pipeline.problems import Pipeline, as_pipeline
 from hetgym.envs.pipeline.rendering import pipeline_pixels, pipeline_text
 from hetgym.envs.pipeline.rules import PipelineRules
-from hetgym.envs.pipeline.state import RECORD, TABLES, Game, PipelineObservation, PipelineRecord, new_state
+from hetgym.envs.pipeline.state import RECORD, TABLES, Game, new_state
 from hetgym.pipeline.cuts import CutProblem, CutValue, Stage
 from hetgym.pipeline.objective import LATENCY, TRAINING
 from hetgym.pipeline.problem import PipelineProblem
@@ -52,6 +52,7 @@ class PipelineLanes(RecordLanes):
         state: of all lanes.
     """
 
+    kind = "pipeline"
     options = ("problem",)
 
     def __init__(
@@ -76,24 +77,14 @@ class PipelineLanes(RecordLanes):
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of the lanes, as a row of one record."""
-        stand_ins: dict[str, Any] = {  # for what agents do not see
-            "blocks": np.zeros((self.count, 0, len(BlockColumn)), np.float32),
-            "assignment": np.zeros((self.count, 0), np.int64),
-            "current": np.zeros((self.count, 1), np.int64),
-        }
-        shown = stand_ins | self.arrays
-        keys = ("blocks", "assignment", "devices", "candidates", "current", "action_mask")
-        rows = records.Rows(1, RECORD)
-        rows[0] = PipelineRecord(
+        return self._record(
+            RECORD,
             self._tables.table,
             self.state,
-            PipelineObservation(*(shown[key] for key in keys)),
-            self.reward,
-            self.over,
-            self.illegal,
-            self.fresh,
+            blocks=np.zeros((self.count, 0, len(BlockColumn)), np.float32),
+            assignment=np.zeros((self.count, 0), np.int64),
+            current=np.zeros((self.count, 1), np.int64),
         )
-        return rows
 
     def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode on a pipeline drawn from the source, or on ``options["problem"]``.
@@ -210,7 +201,7 @@ class PipelineLanes(RecordLanes):
             "memory": tuple(self.state.memory[lane, :devices].tolist()),
             "within_memory": instance.within_memory,
             "reward_terms": {"reference": 1.0, "value": total - 1.0},
-            "replay": Replay(self.identity(lane), self.seeds[lane], tuple(actions.tolist()), env_id="HetPipeline-v0"),
+            "replay": Replay(self.identity(lane), self.seeds[lane], tuple(actions.tolist()), env_id=self.env_id),
         }
 
     def _least(self, instance: CutProblem) -> float:

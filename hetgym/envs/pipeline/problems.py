@@ -52,8 +52,7 @@ class PipelineArguments(PoolArguments):
     """The source of an environment's pipelines; see :class:`~hetgym.envs.HetPipelineEnv`.
 
     Attributes:
-        problem: a PipelineProblem, a TrainingPipeline, a path to a file of dnn-partitioning, or a list of these; or a
-            TrainingProblem or a list of these.
+        problem: a PipelineProblem, a TrainingPipeline, a path to a file of dnn-partitioning, or a list of these.
         graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
         platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
         generator: ``callable(rng) -> PipelineProblem``.
@@ -63,7 +62,7 @@ class PipelineArguments(PoolArguments):
         optimizer: of graphs.
     """
 
-    problem: Pipeline | TrainingProblem | str | Path | Sequence[Pipeline | TrainingProblem | str | Path] | None = None
+    problem: Pipeline | str | Path | Sequence[Pipeline | str | Path] | None = None
     _: KW_ONLY
     graph: Graph | Sequence[Graph] | None = None
     platform: Machine | Sequence[Machine] | None = None
@@ -78,20 +77,6 @@ class PipelineArguments(PoolArguments):
         cost_model(self.costs)
         one_of("blocks", self.blocks, tuple(BLOCKS))
         one_of("optimizer", self.optimizer, tuple(OPTIMIZERS))
-
-    def steps(self) -> list[TrainingProblem]:
-        """The training problems, if the source is of these.
-
-        Raises:
-            ConfigError: training problems beside another source of problems, or in a list with pipelines.
-        """
-        found = listed(self.problem)
-        if not any(isinstance(item, TrainingProblem) for item in found):
-            return []
-        only_one(problem=self.problem, graph=self.graph, generator=self.generator)
-        if not all(isinstance(item, TrainingProblem) for item in found):
-            raise ConfigError("a list of problems holds either pipelines or training problems, not both")
-        return found
 
     def source(self) -> Source[Pipeline, BlockPadding]:
         """The source.
@@ -126,4 +111,6 @@ def as_pipeline(source: Any) -> Pipeline:
         return source
     if isinstance(source, str | Path):
         return load(source)
+    if isinstance(source, TrainingProblem):
+        raise ConfigError("HetPipeline-v0 cuts pipelines; a TrainingProblem is planned in HetCluster-v0")
     raise ConfigError(f"expected a hetgym.pipeline.PipelineProblem or a path, got {type(source).__name__}")

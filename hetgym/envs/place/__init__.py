@@ -1,1 +1,1 @@
-"""HetSchedule-v0 with ``mode="place"``: dynamics, observations and frames of placing operators one by one."""
+"""HetSchedule-v0: dynamics, observations and frames of placing operators one by one."""

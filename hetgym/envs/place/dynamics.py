@@ -1,4 +1,4 @@
-"""The dynamics of ``mode="place"``: operators come one by one, an action chooses a device.
+"""The dynamics of HetSchedule-v0: operators come one by one, an action chooses a device.
 
 A decision books the current operator on a device at the time that HEFT's rule gives under the environment's runtime,
 and its transfers if they may wait; the decoded schedule is then simulated. One call of :func:`place` takes a decision

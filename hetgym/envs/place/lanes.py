@@ -1,4 +1,4 @@
-"""PlaceLanes: the episodes of ``mode="place"`` side by side."""
+"""PlaceLanes: the episodes of HetSchedule-v0 side by side."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ from hetgym.envs.place.dynamics import decoded, place
 from hetgym.envs.place.instance import ScheduleInstance, prepare
 from hetgym.envs.place.observation import NARROW, OperatorColumn, fixed, place_space, turns
 from hetgym.envs.place.rendering import partial_trace, place_text
-from hetgym.envs.place.rules import ScheduleRules
+from hetgym.envs.place.rules import PlaceRules
 from hetgym.envs.place.state import (
     ANY,
     PROBLEM,
     RECORD,
     TABLES,
     TIMELINE,
-    PlaceObservation,
-    PlaceRecord,
     new_state,
     tables_of,
 )
@@ -82,13 +80,14 @@ class PlaceLanes(RecordLanes):
         makespan: [L] of finished episodes [s]; NaN before.
     """
 
+    kind = "place"
     options = ("problem", "order")
 
     def __init__(
         self,
         count: int,
         source: Source[Problem, GraphPadding],
-        rules: ScheduleRules,
+        rules: PlaceRules,
         padding: GraphPadding,
         level: str,
         sparse: bool,
@@ -115,27 +114,17 @@ class PlaceLanes(RecordLanes):
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of all lanes, as a row of one record."""
-        stand_ins: dict[str, Any] = {  # for what agents do not see
-            "operators": np.zeros((self.count, 0, len(OperatorColumn)), np.float32),
-            "assignment": np.zeros((self.count, 0), np.int64),
-            "current": np.zeros((self.count, 1), np.int64),
-        }
-        shown = stand_ins | self.arrays
-        keys = ("operators", "assignment", "devices", "candidates", "current", "action_mask")
-        rows = records.Rows(1, RECORD)
-        rows[0] = PlaceRecord(
+        return self._record(
+            RECORD,
             self._problems.table,
             self._tables.table,
             self._placed.table,
             self._spare.table,
             self.state,
-            PlaceObservation(*(shown[key] for key in keys)),
-            self.reward,
-            self.over,
-            self.illegal,
-            self.fresh,
+            operators=np.zeros((self.count, 0, len(OperatorColumn)), np.float32),
+            assignment=np.zeros((self.count, 0), np.int64),
+            current=np.zeros((self.count, 1), np.int64),
         )
-        return rows
 
     def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode on a problem drawn from the source, or on ``options["problem"]``.
@@ -292,7 +281,7 @@ class PlaceLanes(RecordLanes):
             "speedup": metrics.speedup(makespan, instance.alone),
             "schedule": self.schedule(lane),
             "reward_terms": {"reference": 1.0, "makespan": total - 1.0},
-            "replay": Replay(instance.problem.id, self.seeds[lane], actions, order=self._orders[lane]),
+            "replay": Replay(self.identity(lane), self.seeds[lane], actions, order=self._orders[lane]),
         }
 
     def frame(self, lane: int, mode: str) -> Any:

@@ -1,4 +1,4 @@
-"""The rules of episodes of HetSchedule-v0, in both modes."""
+"""The rules of episodes of HetSchedule-v0, and those that HetDispatch-v0 shares."""
 
 from __future__ import annotations
 
@@ -12,20 +12,16 @@ from hetgym.sim.runtime import runtime as as_runtime
 
 @dataclass(frozen=True)
 class ScheduleRules(Arguments):
-    """The rules of an episode; see :class:`~hetgym.envs.HetScheduleEnv` for the values.
+    """The rules that episodes have before and during a run; see :class:`~hetgym.envs.HetScheduleEnv` for the values.
 
     Attributes:
-        decode: rule by which the final placement gets its start times.
-        runtime: the simulated runtime of the final schedule: a preset's name or a :class:`hetgym.Runtime`.
+        runtime: the simulated runtime: a preset's name or a :class:`hetgym.Runtime`.
         completion: heuristic that places the remaining operators for the ``completion`` feature.
-        memory: ``"mask"`` to mask devices whose capacity a decision would surely exceed, ``"ignore"`` not to.
     """
 
     _: KW_ONLY
-    decode: Literal["insertion", "append", "bottom-level", "best"] = "insertion"
     runtime: str | Runtime = "classic"
     completion: Literal["off", "eft", "eft+oct"] = "eft+oct"
-    memory: Literal["ignore", "mask"] = "ignore"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -35,3 +31,17 @@ class ScheduleRules(Arguments):
     def simulated(self) -> Runtime:
         """The runtime as an object."""
         return as_runtime(self.runtime)
+
+
+@dataclass(frozen=True)
+class PlaceRules(ScheduleRules):
+    """The rules of an episode of HetSchedule-v0.
+
+    Attributes:
+        decode: rule by which the final placement gets its start times.
+        memory: ``"mask"`` to mask devices whose capacity a decision would surely exceed, ``"ignore"`` not to.
+    """
+
+    _: KW_ONLY
+    decode: Literal["insertion", "append", "bottom-level", "best"] = "insertion"
+    memory: Literal["ignore", "mask"] = "ignore"

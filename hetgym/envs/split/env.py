@@ -202,23 +202,8 @@ class HetSplitEnv(LaneEnv):
         LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
 
 
-class HetSplitVectorEnv(LaneVectorEnv):
-    """Many episodes of :class:`HetSplitEnv` side by side; ``gym.make_vec`` makes it.
-
-    Args:
-        num_envs: number of lanes.
-        autoreset_mode: see :class:`~hetgym.envs.core.vector.LaneVectorEnv`.
-        copy: true if observations are copies that the caller may keep; otherwise the next call overwrites them.
-        render_mode: ``"ansi"`` or ``"rgb_array"``.
-
-    All other arguments are those of :class:`HetSplitEnv`.
-
-    >>> import gymnasium as gym, hetgym
-    >>> envs = gym.make_vec("HetSplit-v0", num_envs=4, observation="candidates")
-    >>> seen, infos = envs.reset(seed=0)
-    >>> seen["candidates"].shape, infos["action_mask"].shape
-    ((4, 17, 19), (4, 17))
-    """
+class HetSplitVectorEnv(LaneVectorEnv, scalar=HetSplitEnv):
+    """Many episodes of :class:`HetSplitEnv` that step in one call; ``gym.make_vec`` makes it."""
 
     @takes(_Vector)
     def __init__(self, arguments: _Vector) -> None:

@@ -40,8 +40,6 @@ from hetgym.envs.split.state import (
     RECORD,
     TABLES,
     SplitNode,
-    SplitObservation,
-    SplitRecord,
     SplitState,
     new_state,
     tables_of,
@@ -86,6 +84,7 @@ class SplitLanes(RecordLanes):
         splits: caches of instances and of split graphs.
     """
 
+    kind = "split"
     options = ("graph", "platform")
 
     def __init__(
@@ -123,22 +122,8 @@ class SplitLanes(RecordLanes):
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of all lanes, as a row of one record."""
-        keys = ("operators", "candidates", "operator", "makespan", "current", "devices", "action_mask")
-        rows = records.Rows(1, RECORD)
-        rows[0] = SplitRecord(
-            self._graphs.table,
-            self._tables.table,
-            self._tops.table,
-            self._shapes,
-            self._limits,
-            self._state,
-            SplitObservation(*(self.arrays[key] for key in keys)),
-            self.reward,
-            self.over,
-            self.illegal,
-            self.fresh,
-        )
-        return rows
+        tables = self._graphs.table, self._tables.table, self._tops.table
+        return self._record(RECORD, *tables, self._shapes, self._limits, self._state)
 
     def __getstate__(self) -> dict[str, Any]:
         dropped = ("_graphs", "_tables", "_desks", "_tops", "_shapes", "_limits")  # tables of addresses
@@ -345,7 +330,7 @@ class SplitLanes(RecordLanes):
                 instance.problem.id,
                 self.seeds[lane],
                 tuple(self._state.log[lane, :turn].tolist()),
-                env_id="HetSplit-v0",
+                env_id=self.env_id,
             ),
         }
 

@@ -141,7 +141,7 @@ def test_the_same_weights_whoever_is_lost(name: str, tmp_path: Path) -> None:
     ("env", "arguments"),
     [
         ("HetSchedule-v0", {"observation": "graph"}),
-        ("HetSchedule-v0", {"mode": "dispatch", "noise": 0.2, "jobs": 2, "losses": 1, "completion": "off"}),
+        ("HetDispatch-v0", {"noise": 0.2, "jobs": 2, "losses": 1, "completion": "off"}),
         ("HetSplit-v0", {"observation": "flat", "key_operators": 4}),
         ("HetPipeline-v0", {"observation": "candidates"}),
     ],

@@ -17,7 +17,7 @@ from hetgym.envs.core.autoreset import make_lanes  # noqa: E402
 
 ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "place": ("HetSchedule-v0", {"completion": "off"}),
-    "dispatch": ("HetSchedule-v0", {"mode": "dispatch", "completion": "off"}),
+    "dispatch": ("HetDispatch-v0", {"completion": "off"}),
     "split": ("HetSplit-v0", {"graph": "alexnet", "platform": "even-pair"}),
     "pipeline": ("HetPipeline-v0", {}),
 }

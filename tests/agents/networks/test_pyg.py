@@ -20,7 +20,7 @@ from hetgym.agents.networks.pyg import AXES  # noqa: E402
 
 CASES: dict[str, dict[str, Any]] = {
     "place": {"id": "HetSchedule-v0"},
-    "dispatch": {"id": "HetSchedule-v0", "mode": "dispatch", "completion": "off"},
+    "dispatch": {"id": "HetDispatch-v0", "completion": "off"},
     "split": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
     "pipeline": {"id": "HetPipeline-v0"},
 }
@@ -36,7 +36,7 @@ def test_pairs_and_edges_without_padding(kind: str) -> None:
     mask, table = ("block_mask", "blocks") if kind == "pipeline" else ("operator_mask", "operators")
     n, d = int(observation[mask].sum()), int(observation["device_mask"].sum())
     edges = n - 1 if kind == "pipeline" else int(observation["edge_mask"].sum())
-    data = to_data(observation)
+    data = to_data(observation, kind)
     assert data.validate()
     assert (data.num_nodes, data.num_edges) == (n * d, edges * d)
     pair = n * d - 1
@@ -51,7 +51,7 @@ def test_pairs_and_edges_without_padding(kind: str) -> None:
 
 def test_the_encoder_sees_the_same_graph() -> None:
     """Messages over ``to_data``'s edges are those that OperatorDeviceEncoder passes, device by device."""
-    data = to_data(observed("place"))
+    data = to_data(observed("place"), "place")
     devices = int(data.device.max()) + 1
     encoder = OperatorDeviceEncoder(data.num_node_features, 1, hidden=8, layers=2)
     ends = data.edge_index[:, ::devices] // devices
@@ -67,7 +67,7 @@ def test_the_encoder_sees_the_same_graph() -> None:
 @pytest.mark.parametrize("kind", ["place", "dispatch", "split"])
 def test_operators_devices_and_their_relations(kind: str) -> None:
     observation = observed(kind)
-    data = to_hetero_data(observation)
+    data = to_hetero_data(observation, kind)
     assert data.validate()
     n, d = int(observation["operator_mask"].sum()), int(observation["device_mask"].sum())
     assert data["operator"].x.tolist() == observation["operators"][:n].tolist()
@@ -80,7 +80,7 @@ def test_operators_devices_and_their_relations(kind: str) -> None:
 
 def test_devices_that_cannot_run_an_operator_are_not_joined_to_it() -> None:
     problem = hetgym.Problem.from_arrays([[1.0, np.inf], [2.0, 0.0]], [(0, 1, 1.0)])
-    data = to_hetero_data(gym.make("HetSchedule-v0", problem=problem).reset(seed=0)[0])
+    data = to_hetero_data(gym.make("HetSchedule-v0", problem=problem).reset(seed=0)[0], "place")
     assert data["runs_on"].edge_index.T.tolist() == [[0, 0], [1, 0], [1, 1]]
 
 
@@ -88,10 +88,12 @@ def test_devices_that_cannot_run_an_operator_are_not_joined_to_it() -> None:
 def test_batches_of_lanes_hold_their_graphs(hetero: bool) -> None:
     envs = gym.make_vec("HetSchedule-v0", num_envs=3, completion="off")
     observations, infos = envs.reset(seed=0)
-    batch = to_batch(observations, hetero)
+    batch = to_batch(observations, envs.unwrapped.lanes.kind, hetero)
     assert batch.action_mask.tolist() == infos["action_mask"].tolist()
     for lane in range(3):
-        alone = (to_hetero_data if hetero else to_data)({key: part[lane] for key, part in observations.items()})
+        alone = (to_hetero_data if hetero else to_data)(
+            {key: part[lane] for key, part in observations.items()}, "place"
+        )
         for ours, theirs in zip(alone.stores, batch.get_example(lane).stores, strict=True):
             assert set(ours.keys()) == set(theirs.keys())
             assert all(torch.equal(ours[key], theirs[key]) for key in ours if torch.is_tensor(ours[key]))
@@ -99,17 +101,21 @@ def test_batches_of_lanes_hold_their_graphs(hetero: bool) -> None:
 
 def test_refusals() -> None:
     with pytest.raises(ConfigError, match="several environments"):
-        to_batch(observed("place"))
+        to_batch(observed("place"), "place")
     with pytest.raises(ConfigError, match="observation='graph'"):
-        to_batch(gym.make_vec("HetSchedule-v0", num_envs=2, observation="candidates").reset(seed=0)[0])
+        to_batch(gym.make_vec("HetSchedule-v0", num_envs=2, observation="candidates").reset(seed=0)[0], "place")
     with pytest.raises(ConfigError, match="a chain of blocks"):
-        to_hetero_data(observed("pipeline"))
+        to_hetero_data(observed("pipeline"), "pipeline")
     few = gym.make("HetSchedule-v0", observation="candidates").reset(seed=0)[0]
     for convert in (to_data, to_hetero_data):
         with pytest.raises(ConfigError, match="observation='graph'"):
-            convert(few)
-        with pytest.raises(ConfigError, match="observations of hetgym's environments"):
-            convert(np.zeros(3))
+            convert(few, "place")
+        with pytest.raises(ConfigError, match="pass on what HetSchedule-v0 returns"):
+            convert(np.zeros(3), "place")
+        with pytest.raises(ConfigError, match="pass on what HetSplit-v0 returns|does not fit its other arrays"):
+            convert(observed("pipeline"), "split")
+        with pytest.raises(hetgym.UnknownName, match="unknown kind of decision 'cluster'"):
+            convert(few, "cluster")
 
 
 @pytest.mark.parametrize("kind", CASES)
@@ -124,15 +130,14 @@ def test_arrays_that_do_not_fit_each_other_are_refused(kind: str) -> None:
                 with pytest.raises(
                     ConfigError, match=r"of the observation has shape \(.*does not fit its other arrays"
                 ):
-                    convert(short)
-        if key not in ("devices", "device_mask"):  # by which levels and kinds are told apart
-            with pytest.raises(ConfigError, match=r"the observation has no '\w+'"):
-                to_data({other: part for other, part in observation.items() if other != key})
+                    convert(short, kind)
+        with pytest.raises(ConfigError, match=f"the observation has no '{key}'"):
+            to_data({other: part for other, part in observation.items() if other != key}, kind)
     batch = {part: np.stack([values, values]) for part, values in observation.items()}
     with pytest.raises(ConfigError, match="'costs' of the observation has shape"):
-        to_batch(batch | {"costs": batch["costs"][:, :-1]})
+        to_batch(batch | {"costs": batch["costs"][:, :-1]}, kind)
     with pytest.raises(ConfigError, match="several environments"):
-        to_batch(batch | {"costs": batch["costs"][:-1]})
+        to_batch(batch | {"costs": batch["costs"][:-1]}, kind)
 
 
 def test_a_network_of_geometric_layers_reads_them() -> None:
@@ -140,6 +145,6 @@ def test_a_network_of_geometric_layers_reads_them() -> None:
     from torch_geometric.nn import HeteroConv, SAGEConv
 
     env = gym.make("HetSchedule-v0", problem=textbook("topcuoglu"))
-    graphs = Batch.from_data_list([to_hetero_data(env.reset(seed=seed)[0]) for seed in (0, 1)])
+    graphs = Batch.from_data_list([to_hetero_data(env.reset(seed=seed)[0], "place") for seed in (0, 1)])
     layer = HeteroConv({relation: SAGEConv((-1, -1), 4) for relation in graphs.edge_types})
     assert layer(graphs.x_dict, graphs.edge_index_dict)["device"].shape == (6, 4)

@@ -57,7 +57,7 @@ def test_own_tools_of_stable_baselines3(level: str, masked: bool, tmp_path: Path
 
 
 def test_plain_ppo_takes_legal_actions_alone() -> None:
-    envs = lanes("HetSchedule-v0", observation="candidates", completion="off", mode="dispatch", candidates=3)
+    envs = lanes("HetDispatch-v0", observation="candidates", completion="off", candidates=3)
     model = sb3.PPO(ActionPolicy, envs, **SMALL)
     seen, blocked = envs.reset(), 0
     for _ in range(60):

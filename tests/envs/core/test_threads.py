@@ -18,7 +18,7 @@ from hetgym._kernels.threads import cores, done, share, take
     "name, arguments",
     [
         ("HetSchedule-v0", {"observation": "candidates"}),
-        ("HetSchedule-v0", {"mode": "dispatch", "observation": "candidates"}),
+        ("HetDispatch-v0", {"observation": "candidates"}),
         ("HetSplit-v0", {}),
     ],
 )

@@ -17,16 +17,18 @@ from hetgym.envs import ENVIRONMENTS
 from hetgym.errors import ConfigError, ProblemError, UnknownName
 
 LANES = 5
-STEPS = {"HetPipeline-v0": 150, "HetSplit-v0": 40}  # others 400; each lane ends some episodes
+STEPS = {"HetPipeline-v0": 150, "HetSplit-v0": 40, "HetCluster-v0": 40}  # others 400; each lane ends some episodes
 KINDS: dict[str, list[dict[str, Any]]] = {
     "HetSchedule-v0": [
         {},
         {"observation": "candidates", "runtime": "links", "pool": 3},
         {"observation": "flat", "reward": "sparse"},
         {"decode": "best", "completion": "eft", "memory": "mask"},
-        {"mode": "dispatch", "candidates": 3, "pool": 2},
-        {"mode": "dispatch", "observation": "candidates", "noise": 0.2, "jobs": 2, "slow_downs": 1, "losses": 1},
-        {"mode": "dispatch", "observation": "flat", "runtime": "links", "reward": "sparse", "completion": "off"},
+    ],
+    "HetDispatch-v0": [
+        {"candidates": 3, "pool": 2},
+        {"observation": "candidates", "noise": 0.2, "jobs": 2, "slow_downs": 1, "losses": 1},
+        {"observation": "flat", "runtime": "links", "reward": "sparse", "completion": "off"},
     ],
     "HetSplit-v0": [
         {"ways": [2]},

@@ -7,7 +7,7 @@ import pytest
 from schedule_tools import play, problems
 
 import hetgym
-from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
+from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetDispatchEnv
 from hetgym.planning.ranks import optimistic_cost, upward_rank
 from hetgym.workloads import textbook
 
@@ -50,7 +50,7 @@ def rolled_out(problem: hetgym.Problem, first: tuple[int, int], by_rank: bool, c
 @pytest.mark.parametrize("runtime", ["classic", "links"])
 def test_completion_and_flow_are_those_of_the_better_roll_out(runtime: str) -> None:
     for problem in [textbook("topcuoglu"), *problems(3)]:
-        env = HetScheduleEnv(problem, mode="dispatch", runtime=runtime)
+        env = HetDispatchEnv(problem, runtime=runtime)
         obs, info = env.reset(seed=0)
         for action in np.flatnonzero(info["action_mask"])[:6].tolist():
             chosen = int(obs["candidate_operators"][action // env.problem.num_devices]), action % problem.num_devices
@@ -65,7 +65,7 @@ def test_a_run_that_goes_on_as_the_roll_out_ends_as_it_says() -> None:
     exact = total = 0
     for seed, problem in enumerate(problems(6)):
         optimistic, rank = optimistic_cost(problem), upward_rank(problem)
-        env = HetScheduleEnv(problem, mode="dispatch", candidates=80)
+        env = HetDispatchEnv(problem, candidates=80)
         obs, info = env.reset(seed=0)
         rng, done, promised = np.random.default_rng(seed), False, 0.0
         for turn in range(1000):
@@ -88,7 +88,7 @@ def test_a_run_that_goes_on_as_the_roll_out_ends_as_it_says() -> None:
 def test_who_follows_completion_and_flow_is_faster() -> None:
     """In trials on many problems 15 % faster than the reference, with noise and a device that slows down."""
     for arguments in ({"runtime": "links", "slow_downs": 1, "noise": 0.2}, {"jobs": 2, "losses": 1}):
-        env, returns = HetScheduleEnv(mode="dispatch", **arguments), []
+        env, returns = HetDispatchEnv(**arguments), []
         for seed in range(12):
             total, info = play(
                 env,

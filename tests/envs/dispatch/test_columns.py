@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, DISPATCH_DEVICE_FEATURES, OPERATOR_FEATURES, HetScheduleEnv
+from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, DISPATCH_DEVICE_FEATURES, OPERATOR_FEATURES, HetDispatchEnv
 from hetgym.planning import ranks
 from hetgym.sim import SlowDown
 from hetgym.sim.online import OnlineSimulation
@@ -22,7 +22,7 @@ def columns(table: np.ndarray, features: tuple) -> dict[str, np.ndarray]:
 
 def test_every_column_is_what_its_table_says() -> None:
     problem = RandomMix(operators=(12, 16), devices=3)(np.random.default_rng(3))
-    env = HetScheduleEnv(problem, mode="dispatch", runtime="links", completion="off", candidates=4, changes=CHANGES)
+    env = HetDispatchEnv(problem, runtime="links", completion="off", candidates=4, changes=CHANGES)
     obs, info = env.reset(seed=0)
     online, rng = OnlineSimulation(problem, "links", changes=CHANGES), np.random.default_rng(0)
     rank, optimistic = ranks.upward_rank(problem), ranks.optimistic_cost(problem)

@@ -8,14 +8,14 @@ import pytest
 from schedule_tools import play, problems
 
 import hetgym
-from hetgym.envs import HetScheduleEnv, replay
+from hetgym.envs import HetDispatchEnv, replay
 from hetgym.errors import ConfigError
 from hetgym.sim import Loss
 from hetgym.workloads import textbook
 
 
 def test_noise_and_changes_are_drawn_anew_and_can_be_repeated() -> None:
-    env = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch", noise=0.2, slow_downs=1)
+    env = HetDispatchEnv(textbook("topcuoglu"), noise=0.2, slow_downs=1)
     _, first = play(env, lambda obs, info: int(info["action_mask"].argmax()), seed=3)
     _, second = play(env, lambda obs, info: int(info["action_mask"].argmax()))
     assert first["makespan"] != second["makespan"] and first["reference"] != second["reference"]
@@ -27,26 +27,26 @@ def test_noise_and_changes_are_drawn_anew_and_can_be_repeated() -> None:
 
 
 def test_an_episode_is_a_value() -> None:
-    env = HetScheduleEnv(problems(1)[0], mode="dispatch", runtime="links", noise=0.3, losses=1, candidates=4)
+    env = HetDispatchEnv(problems(1)[0], runtime="links", noise=0.3, losses=1, candidates=4)
     rng = np.random.default_rng(0)
     _, info = play(env, lambda obs, info: int(rng.choice(np.flatnonzero(info["action_mask"]))), seed=5)
-    arguments = {"mode": "dispatch", "runtime": "links", "noise": 0.3, "losses": 1, "candidates": 4}
+    arguments = {"runtime": "links", "noise": 0.3, "losses": 1, "candidates": 4}
     assert replay(env.problem, info["replay"], **arguments)["makespan"] == info["makespan"]
 
 
 def test_a_loss_that_leaves_an_operator_without_a_device_is_refused() -> None:
-    env = HetScheduleEnv(hetgym.Problem.from_arrays([[1.0, np.inf]], []), mode="dispatch", changes=[Loss(0, 1.0)])
+    env = HetDispatchEnv(hetgym.Problem.from_arrays([[1.0, np.inf]], []), changes=[Loss(0, 1.0)])
     with pytest.raises(ConfigError, match="op0"):
         env.reset(seed=0)
 
 
-def spared(seed: int, losses: int, devices: int = 3) -> tuple[hetgym.Problem, HetScheduleEnv]:
+def spared(seed: int, losses: int, devices: int = 3) -> tuple[hetgym.Problem, HetDispatchEnv]:
     """A problem in which only device 0 can run operator 0."""
     rng = np.random.default_rng(seed)
     cost = rng.uniform(1, 5, (6, devices))
     cost[0, 1:] = np.inf
     problem = hetgym.Problem.from_arrays(cost, [(k, k + 1, 1.0) for k in range(5)])
-    return problem, HetScheduleEnv(problem, mode="dispatch", losses=losses)
+    return problem, HetDispatchEnv(problem, losses=losses)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -73,7 +73,7 @@ def test_more_losses_than_can_be_spared_leave_what_is_needed() -> None:
 
 def test_a_vector_environment_goes_on_through_losses() -> None:
     problem, _ = spared(0, losses=0)
-    envs = gym.make_vec("HetSchedule-v0", num_envs=8, problem=problem, mode="dispatch", losses=1)
+    envs = gym.make_vec("HetDispatch-v0", num_envs=8, problem=problem, losses=1)
     _, infos = envs.reset(seed=0)
     for _ in range(60):
         _, _, _, _, infos = envs.step(infos["action_mask"].argmax(axis=1))

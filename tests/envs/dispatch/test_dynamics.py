@@ -10,8 +10,8 @@ import pytest
 from schedule_tools import play, problems
 
 import hetgym
-from hetgym.envs import HetScheduleEnv
-from hetgym.errors import ConfigError, UnknownName
+from hetgym.envs import HetDispatchEnv, HetScheduleEnv
+from hetgym.errors import ConfigError
 from hetgym.sim import Loss, SlowDown, online
 from hetgym.workloads import textbook
 
@@ -43,9 +43,8 @@ def test_donf_played_as_an_agent_is_donf_online_event_for_event(runtime: str | h
             return best * devices + int(env.lanes.state.ends[0, best * devices : (best + 1) * devices].argmin())
 
         expected = online(problem, decide, runtime, changes=changes)
-        env = HetScheduleEnv(
+        env = HetDispatchEnv(
             problem,
-            mode="dispatch",
             runtime=runtime,
             candidates=problem.num_operators,
             changes=changes,
@@ -61,14 +60,14 @@ def test_donf_played_as_an_agent_is_donf_online_event_for_event(runtime: str | h
 
 def test_the_reference_is_the_highest_rank_first_where_it_finishes_first() -> None:
     for conditions in ({}, {"noise": 0.3}, {"jobs": 2, "gap": 0.4}, {"slow_downs": 2, "losses": 1}):
-        env = HetScheduleEnv(problems(2), mode="dispatch", runtime="links", **conditions)
+        env = HetDispatchEnv(problems(2), runtime="links", **conditions)
         for seed in range(4):
             total, _ = play(env, lambda obs, info: -1, seed=seed)  # what is no action is replaced by just that
             assert total == pytest.approx(0.0, abs=1e-12)
 
 
 def test_a_view_for_people() -> None:
-    env = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch")
+    env = HetDispatchEnv(textbook("topcuoglu"))
     env.reset(seed=0)
     env.step(0)
     view = env.graph_view()
@@ -81,7 +80,7 @@ def test_a_view_for_people() -> None:
 
 
 def test_a_lost_device_is_masked_from_then_on() -> None:
-    env = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch", changes=[Loss(1, 20.0)])
+    env = HetDispatchEnv(textbook("topcuoglu"), changes=[Loss(1, 20.0)])
     obs, info = env.reset(seed=0)
     done = False
     while not done:
@@ -95,7 +94,7 @@ def test_a_lost_device_is_masked_from_then_on() -> None:
 
 
 def test_waiting_is_legal_while_something_will_happen() -> None:
-    env = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch")
+    env = HetDispatchEnv(textbook("topcuoglu"))
     _, info = env.reset(seed=0)
     assert not info["action_mask"][-1]  # nothing runs yet
     _, _, _, _, info = env.step(0)
@@ -109,18 +108,18 @@ def test_waiting_is_legal_while_something_will_happen() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"mode": "dispach"}, UnknownName, "dispatch"),
         ({"observations": "flat"}, ConfigError, "did you mean 'observation'"),
-        ({"mode": "place", "noise": 0.1}, ConfigError, "mode='dispatch'"),
-        ({"mode": "dispatch", "candidates": 0}, ConfigError, "candidates is 0"),
-        ({"mode": "dispatch", "noise": float("nan")}, ConfigError, "noise is nan"),
-        ({"mode": "dispatch", "jobs": 1.5}, ConfigError, r"jobs is 1\.5"),
-        ({"mode": "dispatch", "losses": -1}, ConfigError, "losses is -1"),
+        ({"mode": "dispatch"}, ConfigError, "'mode'; HetDispatch-v0 schedules during the run"),
+        ({"decode": "append"}, ConfigError, "no argument 'decode'; HetSchedule-v0 has it"),
+        ({"candidates": 0}, ConfigError, "candidates is 0"),
+        ({"noise": float("nan")}, ConfigError, "noise is nan"),
+        ({"jobs": 1.5}, ConfigError, r"jobs is 1\.5"),
+        ({"losses": -1}, ConfigError, "losses is -1"),
     ],
 )
 def test_bad_arguments_get_one_clear_error(arguments: dict, error: type, words: str) -> None:
     with pytest.raises(error, match=words):
-        gym.make("HetSchedule-v0", **arguments)
+        gym.make("HetDispatch-v0", **arguments)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +134,7 @@ def test_bad_arguments_get_one_clear_error(arguments: dict, error: type, words: 
     ids=["one operator", "no edges", "one device", "no time", "one place each"],
 )
 def test_degenerate_problems_play_to_the_end(problem: hetgym.Problem) -> None:
-    env = HetScheduleEnv(problem, mode="dispatch")
+    env = HetDispatchEnv(problem)
     total, info = play(env, lambda obs, info: float("nan"), seed=0)
     assert total == pytest.approx(0.0, abs=1e-12) and info["illegal_actions"] > 0
     assert info["makespan"] == info["trace"].makespan

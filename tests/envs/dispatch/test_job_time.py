@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hetgym import Problem
-from hetgym.envs import HetScheduleEnv
+from hetgym.envs import HetDispatchEnv
 from hetgym.planning.ranks import upward_rank
 from hetgym.sim import online
 
@@ -24,7 +24,7 @@ def mean_time(trace: Any, release: Any) -> float:
 
 @pytest.mark.parametrize("reward", ["dense", "sparse"])
 def test_the_return_compares_mean_times_of_jobs(reward: str) -> None:
-    env = HetScheduleEnv(mode="dispatch", noise=0.2, jobs=3, gap=0.3, slow_downs=1, objective="job-time", reward=reward)
+    env = HetDispatchEnv(noise=0.2, jobs=3, gap=0.3, slow_downs=1, objective="job-time", reward=reward)
     rng = np.random.default_rng(0)
     for seed in range(3):
         _, info = env.reset(seed=seed)
@@ -40,7 +40,7 @@ def test_the_return_compares_mean_times_of_jobs(reward: str) -> None:
 
 
 def test_the_reference_is_the_mean_time_of_jobs_of_its_run() -> None:
-    env = HetScheduleEnv(mode="dispatch", runtime="links", noise=0.2, jobs=3, gap=0.3, objective="job-time")
+    env = HetDispatchEnv(runtime="links", noise=0.2, jobs=3, gap=0.3, objective="job-time")
     env.reset(seed=5)
     lanes: Any = env.lanes
     drawn, rank = lanes.drawn(0), upward_rank(env.problem)
@@ -64,8 +64,8 @@ def test_two_jobs_on_one_device_by_hand() -> None:
     as soon as it can be, the jobs end after 4 and 8.
     """
     jobs = [chain(1.0, 4.0), chain(2.0, 1.0)]
-    env = HetScheduleEnv(
-        generator=lambda rng: jobs[0], mode="dispatch", jobs=2, gap=0.0, objective="job-time",
+    env = HetDispatchEnv(
+        generator=lambda rng: jobs[0], jobs=2, gap=0.0, objective="job-time",
         max_operators=4, max_edges=2, max_devices=1,
     )  # fmt: skip
     obs, info = env.reset(seed=0, options={"problem": jobs})
@@ -87,8 +87,8 @@ def test_jobs_that_have_not_arrived_change_nothing() -> None:
     first, late = chain(1.0, 1.0, 1.0), (chain(5.0, 7.0), chain(1.0, 2.0))
     found = []
     for second in late:
-        env = HetScheduleEnv(
-            generator=lambda rng: first, mode="dispatch", jobs=2, gap=50.0, objective="job-time", tries=5,
+        env = HetDispatchEnv(
+            generator=lambda rng: first, jobs=2, gap=50.0, objective="job-time", tries=5,
             max_operators=5, max_edges=3, max_devices=1,
         )  # fmt: skip
         env.reset(seed=1, options={"problem": [first, second]})

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import hetgym
-from hetgym.envs import HetScheduleEnv
+from hetgym.envs import HetDispatchEnv
 from hetgym.envs.dispatch.jobs import side_by_side
 from hetgym.errors import ConfigError
 from hetgym.workloads import textbook
 
 
 def test_late_jobs_are_not_seen_before_they_arrive() -> None:
-    env = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch", jobs=2, gap=1.0)
+    env = HetDispatchEnv(textbook("topcuoglu"), jobs=2, gap=1.0)
     obs, info = env.reset(seed=1)
     assert obs["operator_mask"].sum() == 10 and not obs["costs"][10:].any() and not obs["operators"][10:].any()
     assert obs["edge_mask"].sum() == 15 and not obs["edge_transfer"][15:].any()

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetScheduleEnv
+from hetgym.envs import DISPATCH_CANDIDATE_FEATURES, HetDispatchEnv
 from hetgym.errors import ConfigError
 from hetgym.planning.ranks import optimistic_cost
 from hetgym.sim import Loss, SlowDown, online
@@ -26,13 +26,13 @@ def best(obs: Any, info: Any) -> int:
     return int(np.where(info["action_mask"], obs["candidates"] @ COSTS, np.inf).argmin())
 
 
-def worth(env: HetScheduleEnv) -> float:
+def worth(env: HetDispatchEnv) -> float:
     """The least completion plus weighted flow of a legal action [s]."""
     state, legal = env.lanes.state, env.lanes.mask[0] > 0  # type: ignore[attr-defined]
     return float((state.completion[0] + 0.3 * state.flow[0])[legal].min())
 
 
-def carried_out(env: HetScheduleEnv) -> Any:
+def carried_out(env: HetDispatchEnv) -> Any:
     """The run in which each device takes the operators of the plan in their order, as soon as they open."""
     plan = env.lanes._plans[0]  # type: ignore[attr-defined]
     order, device = plan.order[: plan.many[0]].tolist(), plan.device
@@ -52,7 +52,7 @@ def carried_out(env: HetScheduleEnv) -> Any:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_plan_that_is_kept_to_ends_as_promised(seed: int) -> None:
     """Under the classic model and without noise the plan's times are exact."""
-    env = HetScheduleEnv(problem_of(seed), mode="dispatch", tries=30)
+    env = HetDispatchEnv(problem_of(seed), tries=30)
     env.reset(seed=seed)
     trace = carried_out(env)
     n = env.problem.num_operators
@@ -67,7 +67,7 @@ def test_plans_show_what_greedy_roll_outs_do_not() -> None:
     for seed in range(6):
         found = []
         for tries in (0, 100):
-            env = HetScheduleEnv(problem_of(seed), mode="dispatch", runtime="links", tries=tries)
+            env = HetDispatchEnv(problem_of(seed), runtime="links", tries=tries)
             env.reset(seed=seed)
             found.append(worth(env))
         assert found[1] <= found[0] * (1 + 1e-12)
@@ -81,8 +81,7 @@ def test_plans_let_jobs_pass_others() -> None:
     for seed in range(6):
         found = []
         for tries in (0, 100):
-            env = HetScheduleEnv(
-                mode="dispatch",
+            env = HetDispatchEnv(
                 runtime="links",
                 observation="candidates",
                 objective="job-time",
@@ -108,7 +107,7 @@ def test_plans_let_jobs_pass_others() -> None:
     ],
 )
 def test_a_plan_holds_what_is_left_in_an_order_that_is_possible(conditions: dict[str, Any]) -> None:
-    env = HetScheduleEnv(mode="dispatch", tries=5, **conditions)
+    env = HetDispatchEnv(tries=5, **conditions)
     for seed in range(3):
         obs, info = env.reset(seed=seed)
         done = False
@@ -130,11 +129,11 @@ def test_a_plan_holds_what_is_left_in_an_order_that_is_possible(conditions: dict
 @pytest.mark.parametrize("objective", ["makespan", "job-time"])
 def test_lanes_with_plans_are_scalar_environments_side_by_side(objective: str) -> None:
     arguments: dict[str, Any] = {
-        "mode": "dispatch", "runtime": "links", "noise": 0.2, "slow_downs": 1, "jobs": 2, "tries": 8,
+        "runtime": "links", "noise": 0.2, "slow_downs": 1, "jobs": 2, "tries": 8,
         "observation": "candidates", "objective": objective,
     }  # fmt: skip
-    envs = gym.make_vec("HetSchedule-v0", num_envs=2, **arguments)
-    alone = [gym.make("HetSchedule-v0", **arguments) for _ in range(2)]
+    envs = gym.make_vec("HetDispatch-v0", num_envs=2, **arguments)
+    alone = [gym.make("HetDispatch-v0", **arguments) for _ in range(2)]
     seen, infos = envs.reset(seed=[3, 4])
     single = [env.reset(seed=seed) for env, seed in zip(alone, (3, 4), strict=True)]
     for _ in range(25):
@@ -151,7 +150,7 @@ def test_lanes_with_plans_are_scalar_environments_side_by_side(objective: str) -
 def test_the_same_seed_gives_the_same_plans() -> None:
     found = []
     for _ in range(2):
-        env = HetScheduleEnv(mode="dispatch", noise=0.2, tries=10)
+        env = HetDispatchEnv(noise=0.2, tries=10)
         obs, info = env.reset(seed=11)
         for _ in range(10):
             obs, _, _, _, info = env.step(best(obs, info))
@@ -159,9 +158,6 @@ def test_the_same_seed_gives_the_same_plans() -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("arguments", [{"tries": 5}, {"objective": "job-time"}])
-def test_they_belong_to_dispatch(arguments: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="need mode='dispatch'"):
-        HetScheduleEnv(**arguments)
-    with pytest.raises(ConfigError):
-        HetScheduleEnv(mode="dispatch", tries=-1)
+def test_a_negative_number_of_tries_is_refused() -> None:
+    with pytest.raises(ConfigError, match="tries is -1"):
+        HetDispatchEnv(tries=-1)

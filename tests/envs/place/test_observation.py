@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from schedule_tools import earliest_finish, rollout
 
-from hetgym.envs import CANDIDATE_FEATURES, HetScheduleEnv, feature_table
+from hetgym.envs import CANDIDATE_FEATURES, HetDispatchEnv, HetScheduleEnv, feature_table
 from hetgym.workloads import textbook
 
 COLUMN = {feature.name: k for k, feature in enumerate(CANDIDATE_FEATURES)}
@@ -23,19 +24,13 @@ def test_padding_does_not_change_an_episode() -> None:
     assert not large["operators"][10:].any() and not large["candidates"][3:].any()
 
 
-def test_documentation_names_every_feature_count() -> None:
-    text = HetScheduleEnv.__doc__ or ""
+@pytest.mark.parametrize(("made", "actions"), [(HetScheduleEnv, "D"), (HetDispatchEnv, "K D + 1")])
+def test_documentation_names_every_feature_count(made: type, actions: str) -> None:
+    text = made.__doc__ or ""
     rows = {line.split("``")[1]: line for line in text.splitlines() if line.strip().startswith("| ``")}
-    place = HetScheduleEnv(textbook("topcuoglu")).observation_space
-    dispatch = HetScheduleEnv(textbook("topcuoglu"), mode="dispatch").observation_space
-    for key, symbol, space in (
-        ("operators", "N", place),
-        ("devices", "D", place),
-        ("candidates", "D", place),
-        ("devices", "D", dispatch),
-        ("candidates", "K D + 1", dispatch),
-    ):
+    space = made(textbook("topcuoglu")).observation_space
+    for key, symbol in (("operators", "N"), ("devices", "D"), ("candidates", actions)):
         assert f"[{symbol}, {space[key].shape[1]}]" in rows[key]
-    written = {name for line in rows for name in line.split("``")} | set(text.split("``"))
-    assert set(place) | set(dispatch) <= written
+    written = {name for line in rows.values() for name in line.split("|")[1].split("``")}
+    assert set(space) == written - {" ", ", "}
     assert len(feature_table(CANDIDATE_FEATURES).splitlines()) == len(CANDIDATE_FEATURES)

@@ -1,4 +1,4 @@
-"""HetPipeline-v0 on training problems, against the enumeration of all plans."""
+"""HetCluster-v0, against the enumeration of all plans."""
 
 from __future__ import annotations
 
@@ -15,8 +15,17 @@ from gymnasium.utils.env_checker import check_env
 import hetgym
 from hetgym.baselines.parallel import PLANNERS, every_plan, exhaustive
 from hetgym.device import Device
-from hetgym.envs import HetPipelineEnv, replay
-from hetgym.parallel import Cluster, Framework, MeasuredNetwork, Pool, ProfiledLayers, TrainingProblem, Wire
+from hetgym.envs import LAYER_FEATURES, POOL_FEATURES, STEP_FEATURES, HetClusterEnv, HetPipelineEnv, replay
+from hetgym.parallel import (
+    Cluster,
+    Framework,
+    MeasuredNetwork,
+    Pool,
+    ProfiledLayers,
+    RandomSteps,
+    TrainingProblem,
+    Wire,
+)
 from hetgym.pipeline import PipelineProblem
 
 
@@ -42,9 +51,32 @@ def test_the_checker_is_silent() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for level in ("graph", "candidates", "flat"):
-            env = gym.make("HetPipeline-v0", problem=[small(1), small(2)], observation=level)
+            env = gym.make("HetCluster-v0", problem=[small(1), small(2)], observation=level)
             check_env(env.unwrapped, skip_render_check=level != "graph")
-        check_env(HetPipelineEnv(small(1, ("interleaved",))), skip_render_check=True)
+        check_env(HetClusterEnv(small(1, ("interleaved",))), skip_render_check=True)
+
+
+def test_random_problems_stay_within_the_padding_and_have_a_plan() -> None:
+    env = gym.make("HetCluster-v0")
+    sizes = set()
+    for seed in range(20):
+        obs, info = env.reset(seed=seed)
+        done, rng = False, np.random.default_rng(seed)
+        while not done:
+            assert env.observation_space.contains(obs)
+            obs, _, done, _, info = env.step(int(rng.choice(np.flatnonzero(info["action_mask"]))))
+        assert info["value"] >= info["bound"]
+        sizes.add(env.unwrapped.problem.costs.layers)
+    assert len(sizes) > 3
+    with pytest.raises(hetgym.ProblemError, match="holds no training problem"):
+        RandomSteps(layers=(3, 2))
+
+
+def test_the_manual_lists_the_shapes() -> None:
+    text, space = HetClusterEnv.__doc__ or "", HetClusterEnv(small(1)).observation_space
+    for key, columns in (("blocks", LAYER_FEATURES), ("devices", POOL_FEATURES), ("candidates", STEP_FEATURES)):
+        assert space[key].shape[1] == len(columns)
+        assert f"``{key}`` | [{ {'blocks': 'N', 'devices': 'D', 'candidates': 'A'}[key] }, {len(columns)}]" in text
 
 
 def test_masked_actions_make_all_plans_that_fit_and_no_others() -> None:
@@ -52,7 +84,7 @@ def test_masked_actions_make_all_plans_that_fit_and_no_others() -> None:
     for seed in range(3):
         problem = replace(small(seed), stages=3)
         expected = {plan for plan in every_plan(problem) if problem.value(plan) < np.inf}
-        env = HetPipelineEnv(problem)
+        env = HetClusterEnv(problem)
         env.reset(seed=0)
         start, found = env.lanes.episode(0), set()
         actions = env.action_space.n
@@ -77,7 +109,7 @@ def test_masked_actions_make_all_plans_that_fit_and_no_others() -> None:
 def test_plans_of_planners_can_be_played(schedules: tuple[str, ...]) -> None:
     for seed in range(3):
         problem = small(seed, schedules)
-        env = HetPipelineEnv(problem)
+        env = HetClusterEnv(problem)
         for name in ("uniform-grid", "search", "exact"):
             try:
                 plan = PLANNERS[name](problem)
@@ -99,14 +131,14 @@ def test_plans_of_planners_can_be_played(schedules: tuple[str, ...]) -> None:
 
 def test_an_agent_follows_the_plan_of_search() -> None:
     problem = small(2, ("1f1b", "interleaved"))
-    episode = hetgym.agents.play(gym.make("HetPipeline-v0", problem=problem), hetgym.agents.CutPlanner(), seed=0)
+    episode = hetgym.agents.play(gym.make("HetCluster-v0", problem=problem), hetgym.agents.ClusterPlanner(), seed=0)
     assert episode.info["plan"] == hetgym.plan_training(problem)
 
 
 def test_lanes_and_the_scalar_environment_agree_bit_for_bit() -> None:
     problems = [small(seed, ("1f1b", "interleaved")) for seed in (1, 2, 4)]
-    envs = gym.make_vec("HetPipeline-v0", num_envs=3, problem=problems)
-    singles = [gym.make("HetPipeline-v0", problem=problems).unwrapped for _ in range(3)]
+    envs = gym.make_vec("HetCluster-v0", num_envs=3, problem=problems)
+    singles = [gym.make("HetCluster-v0", problem=problems).unwrapped for _ in range(3)]
     seen, _ = envs.reset(seed=5)
     alone = [env.reset(seed=5 + k)[0] for k, env in enumerate(singles)]
     rng, over = np.random.default_rng(0), np.zeros(3, bool)
@@ -127,7 +159,7 @@ def test_lanes_and_the_scalar_environment_agree_bit_for_bit() -> None:
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])
 def test_a_copy_in_mid_episode_goes_on_alike(clone) -> None:  # type: ignore[no-untyped-def]
-    env = HetPipelineEnv(small(1), render_mode="ansi")
+    env = HetClusterEnv(small(1), render_mode="ansi")
     _, info = env.reset(seed=0)
     for _ in range(3):
         _, _, _, _, info = env.step(int(np.flatnonzero(info["action_mask"])[-1]))
@@ -142,7 +174,7 @@ def test_a_copy_in_mid_episode_goes_on_alike(clone) -> None:  # type: ignore[no-
 
 
 def test_illegal_actions_are_replaced_and_plans_that_do_not_fit_fail() -> None:
-    env = HetPipelineEnv(small(1))
+    env = HetClusterEnv(small(1))
     env.reset(seed=0)
     done = False
     while not done:
@@ -150,7 +182,7 @@ def test_illegal_actions_are_replaced_and_plans_that_do_not_fit_fail() -> None:
     assert info["illegal_actions"] > 0 and info["within_memory"]
     worst = set()
     for seed in range(3):
-        env = HetPipelineEnv(small(seed, ("1f1b", "interleaved")), reward="sparse")
+        env = HetClusterEnv(small(seed, ("1f1b", "interleaved")), reward="sparse")
         rng = np.random.default_rng(seed)
         for _ in range(20):
             _, info = env.reset(seed=0)
@@ -166,24 +198,30 @@ def test_illegal_actions_are_replaced_and_plans_that_do_not_fit_fail() -> None:
 def test_bad_arguments_get_one_sentence() -> None:
     problem, chain = small(1), PipelineProblem.chain([[1.0]], [hetgym.pipeline.DeviceKind("gpu", 1)])
     for arguments, message in (
-        ({"problem": problem, "objective": "training"}, "objective is for pipelines"),
-        ({"problem": problem, "micro_batches": 3}, "micro_batches is for pipelines"),
-        ({"problem": [problem, chain]}, "not both"),
-        ({"problem": problem, "graph": "alexnet", "platform": "cpu-gpu"}, "one source"),
-        ({"problem": chain, "max_actions": 9}, "max_actions is for training problems"),
+        ({"problem": problem, "objective": "training"}, "no argument 'objective'; HetPipeline-v0 has it"),
+        ({"problem": problem, "micro_batches": 3}, "no argument 'micro_batches'; HetPipeline-v0 has it"),
+        ({"problem": [problem, chain]}, "pipelines are cut in HetPipeline-v0"),
+        ({"problem": 3}, "expected a hetgym.parallel.TrainingProblem, got 3"),
+        ({"problem": problem, "generator": small}, "one source"),
+        ({"generator": small}, "pass max_blocks"),
     ):
         with pytest.raises(hetgym.ConfigError, match=message):
-            HetPipelineEnv(**arguments)
-    env = HetPipelineEnv(problem, max_blocks=3)
+            HetClusterEnv(**arguments)
+    for made in (lambda: HetPipelineEnv(problem), lambda: HetPipelineEnv([chain, problem])):
+        with pytest.raises(hetgym.ConfigError, match="a TrainingProblem is planned in HetCluster-v0"):
+            made()
+    with pytest.raises(hetgym.ConfigError, match="no argument 'max_actions'; HetCluster-v0 has it"):
+        HetPipelineEnv(chain, max_actions=9)
+    env = HetClusterEnv(problem, max_blocks=3)
     with pytest.raises(hetgym.ProblemError, match="max_blocks"):
         env.reset(seed=0)
-    env = HetPipelineEnv(problem)
+    env = HetClusterEnv(problem)
     env.reset(seed=0)
-    with pytest.raises(hetgym.ConfigError, match="for a TrainingProblem"):
+    with pytest.raises(hetgym.ConfigError, match="pipelines are cut in HetPipeline-v0"):
         env.reset(options={"problem": chain})
-    with pytest.raises(hetgym.ConfigError, match="takes a ParallelPlan"):
+    with pytest.raises(hetgym.ConfigError, match="must be a hetgym.parallel.ParallelPlan"):
         env.actions([0, 0])
     with pytest.raises(hetgym.ConfigError, match="none of the training problem's"):
         env.actions(replace(PLANNERS["search"](problem), schedule="interleaved"))
     with pytest.raises(hetgym.ProblemError, match="no plan fits"):
-        HetPipelineEnv(replace(problem, framework=Framework(context_bytes=1e9))).reset(seed=0)
+        HetClusterEnv(replace(problem, framework=Framework(context_bytes=1e9))).reset(seed=0)

@@ -11,7 +11,7 @@ from split_tools import rollout as rollout_split
 
 import hetgym
 from hetgym import Problem
-from hetgym.envs import HetScheduleEnv, Replay, replay
+from hetgym.envs import HetDispatchEnv, Replay, replay
 from hetgym.pipeline import (
     DeviceKind,
     PipelineProblem,
@@ -34,7 +34,7 @@ def test_replay_reaches_the_same_makespan_schedule() -> None:
 
 
 def test_conditions_do_not_change_what_is_drawn() -> None:
-    env = HetScheduleEnv(mode="dispatch", noise=0.2, completion="off")
+    env = HetDispatchEnv(noise=0.2, completion="off")
     drawn = [env.reset(seed=3, options=options)[1]["problem"] for options in (None, {"conditions": 5})]
     assert drawn[0] == drawn[1]
 
@@ -49,15 +49,15 @@ def finished(env: gym.Env, seed: int | None, options: dict[str, object] | None =
 
 def test_episodes_of_several_jobs_are_played_again() -> None:
     one, other = textbook("topcuoglu"), textbook("arabnejad-barbosa")
-    arguments = {"mode": "dispatch", "noise": 0.2, "completion": "off"}
+    arguments = {"noise": 0.2, "completion": "off"}
     sizes = {"max_operators": 60, "max_edges": 200}
-    forced = finished(HetScheduleEnv(one, jobs=2, **sizes, **arguments), 0, {"problem": [one, other]})
+    forced = finished(HetDispatchEnv(one, jobs=2, **sizes, **arguments), 0, {"problem": [one, other]})
     assert replay([one, other], forced["replay"], **sizes, **arguments)["makespan"] == forced["makespan"]
     pool = [one, other]
     for seed in range(4):  # jobs that are drawn from a list as long as there are jobs
-        drawn = finished(HetScheduleEnv(pool, jobs=2, **arguments), seed)
+        drawn = finished(HetDispatchEnv(pool, jobs=2, **arguments), seed)
         assert replay(pool, drawn["replay"], **arguments)["makespan"] == drawn["makespan"]
-    env = HetScheduleEnv(jobs=2, **arguments)
+    env = HetDispatchEnv(jobs=2, **arguments)
     first = finished(env, 5)
     assert replay(None, first["replay"], **arguments)["makespan"] == first["makespan"]
     second = finished(env, None)
@@ -68,8 +68,8 @@ def test_episodes_of_several_jobs_are_played_again() -> None:
 
 
 def test_an_episode_goes_on_as_it_was_after_a_reset_that_was_refused() -> None:
-    problem, arguments = textbook("topcuoglu"), {"mode": "dispatch", "noise": 0.3}
-    env = HetScheduleEnv(problem, **arguments)
+    problem, arguments = textbook("topcuoglu"), {"noise": 0.3}
+    env = HetDispatchEnv(problem, **arguments)
     _, info = env.reset(seed=0)
     with pytest.raises(hetgym.ProblemError, match="max_operators"):
         env.reset(options={"problem": hetgym.Problem.from_arrays(np.ones((50, 3)), []), "conditions": 7})
@@ -80,7 +80,7 @@ def test_an_episode_goes_on_as_it_was_after_a_reset_that_was_refused() -> None:
 
 
 def test_a_problem_that_is_refused_changes_no_later_draw() -> None:
-    envs = [HetScheduleEnv(textbook("topcuoglu"), mode="dispatch", noise=0.3) for _ in range(2)]
+    envs = [HetDispatchEnv(textbook("topcuoglu"), noise=0.3) for _ in range(2)]
     for env in envs:
         env.reset(seed=0)
     for options in ({"problem": Problem.from_arrays(np.ones((50, 3)), [])}, {"problem": []}, {"problem": 3}):

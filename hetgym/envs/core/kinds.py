@@ -1,0 +1,36 @@
+"""Kinds of decisions: each environment has one, as a constant of its lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hetgym.errors import ConfigError
+
+IDS = {
+    "place": "HetSchedule-v0",
+    "dispatch": "HetDispatch-v0",
+    "split": "HetSplit-v0",
+    "pipeline": "HetPipeline-v0",
+    "cluster": "HetCluster-v0",
+}
+"""Kind of decision -> id of its environment."""
+
+
+def require_kind(kind: str, of: Any) -> None:
+    """Refuse another environment than a policy plays.
+
+    Args:
+        kind: of the policy's decisions, one of :data:`IDS`.
+        of: lanes of the environment, or its space of observations.
+
+    Raises:
+        ConfigError: the environment is of another kind, or its observations are flat.
+    """
+    found = getattr(of, "kind", None)
+    if found is None:
+        raise ConfigError(
+            f"this policy plays {IDS[kind]} with observation='graph' or 'candidates'; this environment is not one of "
+            "hetgym's, or its observations are flat"
+        )
+    if found != kind:
+        raise ConfigError(f"this policy plays {IDS[kind]}, the environment is {IDS[found]}")

@@ -1,0 +1,220 @@
+"""HetDispatch-v0: schedule a dataflow graph on heterogeneous devices while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
+from hetgym.envs.core.lanes import LaneArguments, Lanes
+from hetgym.envs.core.padding import GraphPadding
+from hetgym.envs.core.scalar import LaneEnv
+from hetgym.envs.core.vector import LaneVectorEnv
+from hetgym.envs.dispatch.conditions import Conditions
+from hetgym.envs.dispatch.lanes import DispatchLanes
+from hetgym.envs.place.problems import ProblemArguments
+from hetgym.envs.place.rules import ScheduleRules
+from hetgym.envs.place.scheduling import ScheduleEnv
+
+
+@dataclass(frozen=True)
+class HetDispatchArguments(Conditions, ScheduleRules, ProblemArguments, LaneArguments):
+    """The arguments of HetDispatch-v0; :class:`HetDispatchEnv` describes them.
+
+    Raises:
+        ConfigError: an invalid value.
+        UnknownName: a word that an argument does not know.
+    """
+
+    elsewhere = {
+        "decode": "HetSchedule-v0 has it",
+        "memory": "HetSchedule-v0 has it",
+        "mode": "HetDispatch-v0 schedules during the run, HetSchedule-v0 places before it",
+    }
+
+    _: KW_ONLY
+    max_operators: int | None = whole(None)
+    max_edges: int | None = whole(None, least=0)
+    max_devices: int | None = whole(None)
+
+    def lanes(self, count: int) -> Lanes:
+        """Make lanes of the environment.
+
+        Args:
+            count: number of lanes.
+
+        Raises:
+            ConfigError: sources of problems that exclude each other, or a size that is neither given nor known.
+        """
+        source = self.source()
+        known = source.padding()
+        if known is not None:
+            known = GraphPadding(known.operators * self.jobs, known.edges * self.jobs, known.devices)
+        padding = GraphPadding.chosen(known, self.max_operators, self.max_edges, self.max_devices)
+        return DispatchLanes(count, source, self, self, padding, self.observation, self.reward == "sparse")
+
+
+@dataclass(frozen=True)
+class _Scalar(ScalarArguments, HetDispatchArguments):
+    """The arguments of one episode at a time."""
+
+
+@dataclass(frozen=True)
+class _Vector(HetDispatchArguments, VectorArguments):
+    """The arguments of many episodes side by side."""
+
+
+class HetDispatchEnv(ScheduleEnv):
+    """Schedule the operators of a dataflow graph on heterogeneous devices while they run.
+
+    ## Description
+    A deep-learning model is a graph of operators; a machine is a set of devices that run them at
+    different speeds, with links of finite speed between them.
+
+    The agent schedules online, while the simulated run goes on: whenever operators are ready, it commits one of them to
+    a device, or waits. Data move when the decision is made. Run times may be noisy, further jobs may arrive, devices
+    may slow down or be lost. :class:`HetScheduleEnv` places all operators before the run instead.
+
+    ## Action space
+    ``Discrete(candidates * max_devices + 1)``: action ``k * max_devices + d`` commits candidate k to device d, the last
+    one waits until an operator finishes or arrives, or a device changes. Candidates are the ready operators of highest
+    upward rank; with ``objective="job-time"`` those of the jobs with the least work left.
+
+    Masked are devices that do not exist, cannot run the operator, or are lost, and waiting when no event is due. A
+    masked or invalid action does not raise: it is replaced by the legal device on which the first candidate finishes
+    first, the smaller number on ties, and ``info["illegal_actions"]`` counts it. The mask comes as
+    ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
+
+    ## Observation space
+    With ``observation="graph"`` a ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``,
+    ``E = max_edges`` and ``D = max_devices``; K is ``candidates``. Times are shares of the reference's value, clipped
+    to [0, 10].
+
+    | key | shape | what |
+    |---|---|---|
+    | ``operators`` | [N, 12] | ``hetgym.envs.OPERATOR_FEATURES`` |
+    | ``costs`` | [N, D] | run time of each operator on each device; 10 where it cannot run |
+    | ``assignment`` | [N] | device of each operator, -1 while not decided |
+    | ``edges`` | [2, E] | source and target of each edge |
+    | ``edge_transfer`` | [E] | mean transfer time of each edge |
+    | ``devices`` | [D, 8] | ``hetgym.envs.DISPATCH_DEVICE_FEATURES`` |
+    | ``links`` | [D, D] | time of an average transfer from device to device |
+    | ``candidates`` | [K D + 1, 13] | ``hetgym.envs.DISPATCH_CANDIDATE_FEATURES``: what each action would lead to |
+    | ``candidate_operators`` | [K] | the candidates, -1 where there are fewer |
+    | ``now`` | [1] | the time |
+    | ``operator_mask``, ``edge_mask``, ``device_mask`` | [N], [E], [D] | 1 where not padding and already known |
+    | ``action_mask`` | [K D + 1] | 1 where legal |
+
+    ``observation="candidates"`` contains only ``candidates``, ``devices``, ``action_mask`` and ``now``; it is several
+    times as fast. ``observation="flat"`` is the same as one ``Box`` for plain MLP policies.
+    :meth:`graph_view` gives the state as a networkx graph for inspection.
+
+    ## Rewards
+    The return of an episode is exactly ``1 - value / reference``: +0.05 is 5 % shorter. The value is the makespan, or
+    with ``objective="job-time"`` the mean time that jobs take, from arrival to their last finish; the candidates'
+    columns estimate the same. The reference is that of a run under the same noise, arrivals and changes in which the
+    ready operator of highest upward rank always goes to the device of earliest estimated finish.
+
+    ``reward="dense"`` pays at each step the decrease of a potential, divided by the reference. The potential is the
+    reference before the first step; then an estimated lower bound on the value given the decisions so far; at the end
+    the value itself. ``reward="sparse"`` pays the whole sum at the end.
+
+    ## Starting state
+    A problem is drawn from the source with the environment's generator, or forced with
+    ``reset(options={"problem": …})``, which may be a list of jobs. ``options["conditions"]`` is the seed from which
+    noise, arrivals and changes are drawn. Nothing is committed.
+
+    ## Episode end
+    Terminated when every operator has run; never truncated. The last ``info`` holds ``makespan``, ``value`` and
+    ``reference`` [s], ``slr``, ``speedup`` (over the best single device), ``schedule`` (:class:`hetgym.Schedule`),
+    ``trace`` (:class:`hetgym.sim.Trace`, the finished run; a fixed schedule moves its data earlier, so simulating
+    ``schedule`` may give a shorter makespan), ``reward_terms`` (they sum to the return) and ``replay``
+    (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
+
+    ## Arguments
+    ```python
+    import gymnasium as gym, hetgym
+
+    env = gym.make("HetDispatch-v0", graph="resnet50", platform="cpu-gpu", runtime="links", noise=0.1, jobs=3)
+    env = gym.make("hetgym:HetDispatch-v0")  # the same without importing hetgym first
+    envs = gym.make_vec("HetDispatch-v0", num_envs=64, observation="candidates")  # all lanes in one call
+    ```
+    Problems come from one of ``problem`` (a Problem, a path, or a list), ``graph`` and ``platform``
+    (objects, names or paths, or lists), ``suite`` (a name or path) or ``generator`` (a family's name
+    or ``callable(rng) -> Problem``); without any, from a mix of random graphs of 30 to 80 operators
+    on 4 devices.
+
+    Args:
+        problem: a Problem, a path, or a list of these.
+        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
+        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
+        suite: name or path of a suite.
+        generator: name of a family of random graphs, or ``callable(rng) -> Problem``, which needs the ``max_*``
+            arguments.
+        pool: number of problems that the generator makes, of which every episode draws one: episodes on a problem that
+            was drawn before begin many times as fast. By default every episode has a new problem.
+        pool_seed: seed of the pool; pools of different seeds share no problem, whatever the seeds of resets.
+        pool_refresh: draws of a lane, one for each job of an episode, after which a new problem takes the place of the
+            oldest one, so that training never runs out of new ones; counted from the lane's last seed. By default a
+            pool keeps its problems.
+        batch: batch size of graphs given by name.
+        costs: cost model of graphs on platforms, or its name.
+        runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
+        completion: the heuristic that completes the run for the ``completion`` feature: ``"eft+oct"``, ``"eft"`` or
+            ``"off"``. It costs two roll-outs for each action, which take most of the time of a step: one commits
+            operators as they become ready, one by rank; the better one counts. See also ``tries``.
+        reward: ``"dense"`` or ``"sparse"``.
+        observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
+        max_operators, max_edges, max_devices: padding; by default what the source needs.
+        candidates: operators offered at a time.
+        noise: standard deviation of the logarithm of run times, drawn anew for each episode.
+        jobs: problems drawn for an episode, on the machine of the first.
+        gap: mean time from one job's arrival to the next, as a share of the first one's HEFT makespan.
+        changes: :class:`hetgym.sim.SlowDown` and :class:`hetgym.sim.Loss` of every episode.
+        slow_downs: slow-downs drawn for each episode, within the time of an undisturbed run.
+        losses: losses drawn for each episode, within the time of an undisturbed run. A device is drawn only if every
+            operator can run on another one that is left, so there may be fewer losses than asked for, or none.
+        objective: ``"makespan"``, or ``"job-time"``: the mean over jobs of the time from arrival to the last finish.
+        tries: changes tried before each decision, for each job that is left, to a plan for all operators that are
+            left; fewer where these are more than 1024, and ten times as many before the first decision and when a job
+            has arrived or a device was lost. A third roll-out behind ``completion`` and ``flow`` follows
+            the plan. Off by default.
+        deadline: time that each job has from its arrival, over the makespan of HEFT for that job alone. At the end,
+            ``info`` has ``miss_rate``, the share of jobs that ended later, and ``tardiness``, the mean time by which
+            jobs were late [s]. 0, the default, for no deadlines.
+        render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
+            printed after each step).
+
+    Raises:
+        ConfigError: an unknown argument or an invalid value; the message says which ones are valid.
+        UnknownName: a word that an argument does not know.
+        ProblemError: a problem that exceeds the padding.
+
+    ## Version history
+    - v0: first release.
+
+    >>> import gymnasium as gym, hetgym
+    >>> from hetgym.workloads import textbook
+    >>> env = gym.make("HetDispatch-v0", problem=textbook("topcuoglu"), completion="off")
+    >>> obs, info = env.reset(seed=0)
+    >>> total, done = 0.0, False
+    >>> while not done:
+    ...     finish = obs["candidates"][:, 3] + 10 * (1 - obs["action_mask"])
+    ...     obs, reward, done, _, info = env.step(int(finish[:-1].argmin()))  # never waits
+    ...     total += reward
+    >>> abs(total - (1 - info["makespan"] / info["reference"])) < 1e-9
+    True
+    """
+
+    @takes(_Scalar)
+    def __init__(self, arguments: _Scalar) -> None:
+        LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
+
+
+class HetDispatchVectorEnv(LaneVectorEnv, scalar=HetDispatchEnv):
+    """Many episodes of :class:`HetDispatchEnv` that step in one call; ``gym.make_vec`` makes it."""
+
+    @takes(_Vector)
+    def __init__(self, arguments: _Vector) -> None:
+        LaneVectorEnv.__init__(
+            self, arguments.lanes(arguments.num_envs), arguments.autoreset_mode, arguments.copy, arguments.render_mode
+        )

@@ -1,0 +1,197 @@
+"""HetSchedule-v0: place the operators of a dataflow graph on heterogeneous devices."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, fields
+
+from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
+from hetgym.envs.core.lanes import LaneArguments, Lanes
+from hetgym.envs.core.padding import GraphPadding
+from hetgym.envs.core.scalar import LaneEnv
+from hetgym.envs.core.vector import LaneVectorEnv
+from hetgym.envs.dispatch.conditions import Conditions
+from hetgym.envs.place.lanes import PlaceLanes
+from hetgym.envs.place.problems import ProblemArguments
+from hetgym.envs.place.rules import PlaceRules
+from hetgym.envs.place.scheduling import ScheduleEnv
+
+
+@dataclass(frozen=True)
+class HetScheduleArguments(PlaceRules, ProblemArguments, LaneArguments):
+    """The arguments of HetSchedule-v0; :class:`HetScheduleEnv` describes them.
+
+    Raises:
+        ConfigError: an invalid value.
+        UnknownName: a word that an argument does not know.
+    """
+
+    elsewhere = {field.name: "HetDispatch-v0 has it" for field in fields(Conditions)} | {
+        "mode": "HetSchedule-v0 places before the run, HetDispatch-v0 schedules during it"
+    }
+
+    _: KW_ONLY
+    max_operators: int | None = whole(None)
+    max_edges: int | None = whole(None, least=0)
+    max_devices: int | None = whole(None)
+
+    def lanes(self, count: int) -> Lanes:
+        """Make lanes of the environment.
+
+        Args:
+            count: number of lanes.
+
+        Raises:
+            ConfigError: sources of problems that exclude each other, or a size that is neither given nor known.
+        """
+        source = self.source()
+        padding = GraphPadding.chosen(source.padding(), self.max_operators, self.max_edges, self.max_devices)
+        return PlaceLanes(count, source, self, padding, self.observation, self.reward == "sparse")
+
+
+@dataclass(frozen=True)
+class _Scalar(ScalarArguments, HetScheduleArguments):
+    """The arguments of one episode at a time."""
+
+
+@dataclass(frozen=True)
+class _Vector(HetScheduleArguments, VectorArguments):
+    """The arguments of many episodes side by side."""
+
+
+class HetScheduleEnv(ScheduleEnv):
+    """Place the operators of a dataflow graph, one by one, on heterogeneous devices.
+
+    ## Description
+    A deep-learning model is a graph of operators; a machine is a set of devices that run them at
+    different speeds, with links of finite speed between them.
+
+    Operators come in the order of their upward rank (the order of HEFT). The agent chooses a device for each, and the
+    operator starts there as HEFT for the chosen runtime would start it: in the first idle gap that is long enough, its
+    inputs booked on links if transfers may wait. When all are placed, the schedule is simulated under the runtime,
+    which gives its makespan. Choosing HEFT's devices gives HEFT's schedule, and a return of exactly 0.
+    :class:`HetDispatchEnv` schedules during the run instead.
+
+    ## Action space
+    ``Discrete(max_devices)``: the device of the current operator.
+
+    Masked are devices that do not exist or cannot run the operator, and with ``memory="mask"`` those whose capacity the
+    weights placed there and the largest working set would surely exceed (if that leaves none, the one with the most
+    room is legal). A masked or invalid action does not raise: it is replaced by the legal device on which the operator
+    finishes first, the smaller number on ties, and ``info["illegal_actions"]`` counts it. The mask comes as
+    ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
+
+    ## Observation space
+    With ``observation="graph"`` a ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``,
+    ``E = max_edges`` and ``D = max_devices``. Times are shares of the reference makespan, clipped to [0, 10].
+
+    | key | shape | what |
+    |---|---|---|
+    | ``operators`` | [N, 12] | ``hetgym.envs.OPERATOR_FEATURES`` |
+    | ``costs`` | [N, D] | run time of each operator on each device; 10 where it cannot run |
+    | ``assignment`` | [N] | device of each operator, -1 while not decided |
+    | ``edges`` | [2, E] | source and target of each edge |
+    | ``edge_transfer`` | [E] | mean transfer time of each edge |
+    | ``devices`` | [D, 4] | ``hetgym.envs.DEVICE_FEATURES`` |
+    | ``links`` | [D, D] | time of an average transfer from device to device |
+    | ``candidates`` | [D, 9] | ``hetgym.envs.CANDIDATE_FEATURES``: what each action would lead to |
+    | ``current`` | [1] | the operator to be placed |
+    | ``operator_mask``, ``edge_mask``, ``device_mask`` | [N], [E], [D] | 1 where not padding |
+    | ``action_mask`` | [D] | 1 where legal |
+
+    ``observation="candidates"`` contains only ``candidates``, ``devices`` and ``action_mask``; it is several times as
+    fast. ``observation="flat"`` is the same as one ``Box`` for plain MLP policies.
+    :meth:`graph_view` gives the state as a networkx graph for inspection.
+
+    ## Rewards
+    The return of an episode is exactly ``1 - makespan / reference``: +0.05 is 5 % shorter. The reference is HEFT's
+    schedule for the same runtime.
+
+    ``reward="dense"`` pays at each step the decrease of a potential, divided by the reference. The potential is the
+    reference before the first step; then a lower bound on the makespan given the decisions so far (proven under
+    ``classic``, an estimate otherwise); at the end the makespan itself. ``reward="sparse"`` pays the whole sum at the
+    end.
+
+    ## Starting state
+    A problem is drawn from the source with the environment's generator, or forced with
+    ``reset(options={"problem": …})``. Nothing is placed. ``options["order"]`` gives another order of decisions.
+
+    ## Episode end
+    Terminated when every operator is placed; never truncated. The last ``info`` holds ``makespan`` and ``reference``
+    [s], ``slr``, ``speedup`` (over the best single device), ``schedule`` (:class:`hetgym.Schedule`), ``reward_terms``
+    (they sum to the return) and ``replay`` (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
+
+    ## Arguments
+    ```python
+    import gymnasium as gym, hetgym
+
+    env = gym.make("HetSchedule-v0", graph="resnet50", platform="cpu-gpu")
+    env = gym.make("HetSchedule-v0", suite="quick", runtime="links", decode="best")
+    env = gym.make("hetgym:HetSchedule-v0")  # the same without importing hetgym first
+    envs = gym.make_vec("HetSchedule-v0", num_envs=64, observation="candidates")  # all lanes in one call
+    ```
+    Problems come from one of ``problem`` (a Problem, a path, or a list), ``graph`` and ``platform``
+    (objects, names or paths, or lists), ``suite`` (a name or path) or ``generator`` (a family's name
+    or ``callable(rng) -> Problem``); without any, from a mix of random graphs of 30 to 80 operators
+    on 4 devices.
+
+    Args:
+        problem: a Problem, a path, or a list of these.
+        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
+        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
+        suite: name or path of a suite.
+        generator: name of a family of random graphs, or ``callable(rng) -> Problem``, which needs the ``max_*``
+            arguments.
+        pool: number of problems that the generator makes, of which every episode draws one: episodes on a problem that
+            was drawn before begin many times as fast. By default every episode has a new problem.
+        pool_seed: seed of the pool; pools of different seeds share no problem, whatever the seeds of resets.
+        pool_refresh: episodes of a lane after which a new problem takes the place of the oldest one, so that training
+            never runs out of new ones; counted from the lane's last seed. By default a pool keeps its problems.
+        batch: batch size of graphs given by name.
+        costs: cost model of graphs on platforms, or its name.
+        decode: start times of the final placement: ``"insertion"`` (HEFT's rule), ``"append"``,
+            ``"bottom-level"`` (insertion in the order of the placement's own bottom levels), or ``"best"`` of
+            the three.
+        runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`; operators are placed for it, too.
+        completion: the heuristic that completes the schedule for the ``completion`` feature: ``"eft+oct"``, ``"eft"``
+            or ``"off"``. It costs a roll-out for each action, which takes most of the time of a step.
+        memory: ``"ignore"`` or ``"mask"``.
+        reward: ``"dense"`` or ``"sparse"``.
+        observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
+        max_operators, max_edges, max_devices: padding; by default what the source needs.
+        render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
+            printed after each step).
+
+    Raises:
+        ConfigError: an unknown argument or an invalid value; the message says which ones are valid.
+        UnknownName: a word that an argument does not know.
+        ProblemError: a problem that exceeds the padding.
+
+    ## Version history
+    - v0: first release.
+
+    >>> import gymnasium as gym, hetgym
+    >>> from hetgym.workloads import textbook
+    >>> env = gym.make("HetSchedule-v0", problem=textbook("topcuoglu"))
+    >>> obs, info = env.reset(seed=0)
+    >>> total, done = 0.0, False
+    >>> while not done:
+    ...     eft = obs["candidates"][:, 3]
+    ...     obs, reward, done, _, info = env.step(int(eft.argmin()))
+    ...     total += reward
+    >>> info["makespan"], abs(total) < 1e-9
+    (80.0, True)
+    """
+
+    @takes(_Scalar)
+    def __init__(self, arguments: _Scalar) -> None:
+        LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
+
+
+class HetScheduleVectorEnv(LaneVectorEnv, scalar=HetScheduleEnv):
+    """Many episodes of :class:`HetScheduleEnv` that step in one call; ``gym.make_vec`` makes it."""
+
+    @takes(_Vector)
+    def __init__(self, arguments: _Vector) -> None:
+        LaneVectorEnv.__init__(
+            self, arguments.lanes(arguments.num_envs), arguments.autoreset_mode, arguments.copy, arguments.render_mode
+        )
