@@ -156,7 +156,7 @@ def test_a_copy_in_mid_episode_goes_on_alike(name: str, clone) -> None:
     for _ in range(5):
         obs, _, _, _, info = env.step(int(np.flatnonzero(info["action_mask"])[-1]))
     twin = clone(env)
-    assert not twin.unwrapped.problem.cost.flags.writeable
+    assert name == "HetCluster-v0" or not twin.unwrapped.problem.cost.flags.writeable
     a, b = np.random.default_rng(3), np.random.default_rng(3)
     assert all(same(x, y) for x, y in zip(play(env, a), play(twin, b), strict=True))
 
@@ -194,7 +194,8 @@ def test_return_is_one_minus_makespan_over_reference(name: str, runtime: str, re
         steps = play(env, np.random.default_rng(seed))
         info = steps[-1][3]
         total = sum(step[1] for step in steps)
-        assert total == pytest.approx(1 - info["makespan"] / info["reference"], abs=1e-9)
+        least = -1.0 if name == "HetCluster-v0" else -np.inf
+        assert total == pytest.approx(max(least, 1 - info["makespan"] / info["reference"]), abs=1e-9)
         assert total == pytest.approx(sum(info["reward_terms"].values()), abs=1e-9)
         if reward == "sparse":
             assert all(step[1] == 0 for step in steps[:-1])

@@ -99,8 +99,9 @@ class HetClusterEnv(LaneEnv):
     one vector.
 
     ## Rewards
-    The return of an episode is exactly ``1 - value / reference``, and -1 for a plan that does not fit. The reference is
-    the best uniform grid, or without one the plan of :func:`~hetgym.baselines.parallel.search`.
+    The return of an episode is exactly ``1 - value / reference``, but at least -1, which is that of a plan that does
+    not fit. The reference is the best uniform grid, or without one the plan of
+    :func:`~hetgym.baselines.parallel.search`.
 
     ``reward="dense"`` pays at each step the decrease of a potential, divided by the reference. The potential is
     the reference before the first step; then a proven lower bound on the step after the decisions so far; at the end

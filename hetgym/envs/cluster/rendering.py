@@ -22,7 +22,9 @@ def step_text(at: Episode, value: float) -> str:
         value: time of the step of a finished plan, NaN before [s].
     """
     scale, unit = time_unit(at.instance.reference)
-    lines = [f"{at.instance.name}: {at.turn}/{at.layers} layers, reference {at.instance.reference / scale:.4g} {unit}"]
+    lines = [
+        f"{at.instance.name}: {at.turn}/{at.layers} layers placed, reference {at.instance.reference / scale:.4g} {unit}"
+    ]
     if at.setting >= 0:
         data, batch, schedule, chunks, zero, sequence = at.choices.found.setting
         switches = "" if zero is None else f", ZeRO {zero}"
