@@ -294,6 +294,35 @@ def test_a_placement_alone_is_no_schedule() -> None:
         validate(textbook("topcuoglu"), [0] * 10)  # type: ignore[arg-type]
 
 
+def test_orders_of_planned_times_go_by_start_then_finish_then_position() -> None:
+    """Operators 1 and 2 start at 3 s, and 2, of no duration, ends first; 4 comes before 3 in topological order."""
+    problem = Problem.from_arrays([[3.0], [2.0], [0.0], [0.0], [0.0]], [(4, 3, 0.0)])
+    schedule = Schedule([0] * 5, start=[0.0, 3.0, 3.0, 5.0, 5.0])
+    assert [row.tolist() for row in schedule.device_order(problem)] == [[0, 2, 1, 4, 3]]
+
+
+def test_numbers_at_their_limits_are_taken() -> None:
+    schedule = Schedule([0], start=[0.0], speed=[1.0], lower_bound=0.0, streams=1)
+    assert schedule.speed is not None and schedule.lower_bound == 0.0
+    for limits in ({"speed": [1.0 + 1e-9]}, {"speed": [0.0]}, {"lower_bound": -1e-9}, {"lower_bound": INF}):
+        with pytest.raises(InvalidSchedule, match=next(iter(limits))):
+            Schedule([0], start=[0.0], **limits)
+
+
+def test_planned_times_may_be_rounded() -> None:
+    """By a billionth of the last finish, and not by more."""
+    problem = Problem.from_arrays([[1.0], [1.0], [1.0]], [(0, 1, 0.0)])
+    for streams, start in ((1, [0.0, 1.0, 2.0]), (2, [0.0, 1.0, 0.0])):
+        for error, legal in ((1e-10, True), (1e-8, False)):
+            early = np.array(start) - [0.0, error, 0.0]
+            schedule = Schedule([0, 0, 0], start=early, finish=np.array(start) + 1.0, streams=streams)
+            if legal:
+                validate(problem, schedule)
+                continue
+            with pytest.raises(InvalidSchedule, match="^(precedence|exclusivity)"):
+                validate(problem, schedule)
+
+
 def test_exclusivity_goes_by_the_stated_finish() -> None:
     """Operator 0 takes 2 s and is said to hold its device for 3 s."""
     problem = Problem.from_arrays([[2.0], [2.0]], [])

@@ -51,6 +51,7 @@ def by_layers(problem: Problem) -> Problem:
     m = len(names)
     source, target = layer[problem.edge_source], layer[problem.edge_target]
     outside = np.flatnonzero(source != target)
+    outside = outside[np.argsort(-problem.edge_bytes[outside], kind="stable")]  # of one tensor's edges the largest
     _, first = np.unique(np.stack([source, target, problem.edge_tensor])[:, outside], axis=1, return_index=True)
     edges = outside[first]
     written: dict[int, tuple[int, float]] = {}

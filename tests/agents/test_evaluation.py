@@ -60,3 +60,17 @@ def test_the_optimum_of_pipelines() -> None:
 def test_baselines_that_there_are_not(env: str, name: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises((ConfigError, UnknownName), match=message):
         evaluator(env, (name,), **arguments)
+
+
+def test_figures_of_a_comparison_by_hand() -> None:
+    """Returns of 0.5, 0 and -0.5, whose standard deviation is 0.5; a baseline that gave no schedule does not count."""
+    found = object.__new__(Evaluator)
+    found.reference, found.baselines = (
+        np.array([2.0, 2.0, 4.0]),
+        {"a": np.array([1.0, 4.0, np.nan]), "b": np.full(3, np.nan)},
+    )
+    assert found.compare(np.array([1.0, 2.0, 6.0])) == pytest.approx(
+        {"return": 0.0, "return_error": 0.5 / 3**0.5, "ratio_a": (1.0 + 0.5) / 2}
+    )
+    found.reference, found.baselines = np.array([2.0]), {}
+    assert found.compare(np.array([1.0])) == {"return": 0.5, "return_error": 0.0}

@@ -104,3 +104,11 @@ def test_a_proof_reaches_files_and_report(tmp_path: Path) -> None:
 def test_a_solver_that_is_bound_by_memory_proves_nothing_for_others() -> None:
     pytest.importorskip("ortools")
     assert baselines.get("cp-sat", memory=True)(PROBLEM).lower_bound is None
+
+
+def test_the_larger_bound_counts_and_proves_up_to_rounding() -> None:
+    nearly = Best(3.0 * (1 + 9e-7), "x", bound_s=3.0)
+    best = {"classic": Best(2.0, "x"), "links": nearly, "fair": Best(3.1, "x", bound_s=1.0)}
+    known = BestKnown("", 2.0, "y", best)
+    assert [known.bound(name) for name in best] == [2.0, 3.0, 2.0]
+    assert [known.optimal(name) for name in best] == [True, True, False]

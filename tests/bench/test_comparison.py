@@ -31,8 +31,9 @@ def test_each_scheduler_is_compared_on_the_problems_that_both_have_done() -> Non
 
 
 def test_zero_makespans_are_left_out() -> None:
-    table = {"heft": {"a": 0.0, "b": 2.0}, "x": {"a": 0.0, "b": 1.0}, "z": {"a": 1.0}}
+    table = {"heft": {"a": 0.0, "b": 2.0}, "x": {"a": 0.0, "b": 1.0}, "y": {"b": 0.0}, "z": {"a": 1.0}}
     found = compare_table(table, "heft")
+    assert found["y"] is None
     assert found["x"] is not None and (found["x"].problems, found["x"].ratio) == (1, 0.5)
     assert found["z"] is None
 

@@ -65,6 +65,21 @@ def test_profile_by_hand() -> None:
     assert widest([a]) == pytest.approx(2.15) and widest([b]) == 4.0
 
 
+def test_profiles_tie_up_to_rounding() -> None:
+    assert profile([1.0, 1 + 5e-10, 1 + 5e-9]) == ((1.0, 1 + 5e-9), (2 / 3, 1.0))
+
+
+def test_what_prints_alike_is_bold_alike_unless_it_is_alone() -> None:
+    columns = (Column("name", "name"), Column("time", "time", lambda x: f"{x:.1f}", min))
+
+    def cells(*times: float | None) -> list[str]:
+        made = PaperTable("t", "A table.", columns, [{"name": f"n{k}", "time": x} for k, x in enumerate(times)])
+        return [line.split(" & ")[1].removesuffix(r" \\") for line in made.to_latex().splitlines() if " & " in line][1:]
+
+    assert cells(1.04, 2.0, 0.96, None) == [r"\textbf{1.0}", "2.0", r"\textbf{1.0}", "--"]
+    assert cells(1.04, None) == ["1.0", "--"]
+
+
 def test_to_pandas_has_the_rows() -> None:
     pandas = pytest.importorskip("pandas")
     result = bench.run(SPECS, ["heft", "peft"], ["classic"])

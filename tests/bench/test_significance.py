@@ -123,3 +123,11 @@ def test_bad_values_and_levels_are_refused() -> None:
         mean_intervals([[1.0, np.nan]], rng())
     with pytest.raises(ValueError, match="between 0 and 1, not at 95"):
         mean_intervals([[1.0, 2.0]], rng(), level=95)
+
+
+def test_longer_makespans_are_significant_too() -> None:
+    rng, theirs = np.random.default_rng(0), [4.0] * 6
+    longer, shorter, both = compare_all([[8.0] * 6, [2.0] * 6, [2.0, 8.0] * 3], theirs, rng)
+    assert (longer.significant, shorter.significant, both.significant) == (True, True, False)
+    assert (longer.probability, shorter.probability) == (0.0, 1.0)
+    assert not compare([8.0], [4.0], rng).significant

@@ -11,9 +11,18 @@ from rich.console import Console, RenderableType
 from hetgym import Problem, Schedule, simulate
 from hetgym.bench import Measured, Row, against, choices, grouped, points, summarise
 from hetgym.bench.groups import Traits
-from hetgym.bench.plan import device_shares
+from hetgym.bench.plan import Block, device_shares
 from hetgym.bench.rows import with_gaps
-from hetgym.cli.tables import against_table, catalogue, choices_table, device_table, group_tables, summary_table
+from hetgym.cli.tables import (
+    against_table,
+    block_table,
+    catalogue,
+    choices_table,
+    device_table,
+    group_tables,
+    shortened,
+    summary_table,
+)
 
 
 def row(problem: str, scheduler: str, makespan: float | None) -> Row:
@@ -89,3 +98,26 @@ def test_catalogues_with_texts_are_paragraphs_which_nothing_cuts() -> None:
     assert first.split() == ["a", "problems", "1,234"]
     assert len(others) > 1 and " ".join(" ".join(others).split()) == row["summary"]
     assert all(line.startswith("    word") for line in others)
+
+
+def test_a_gap_that_rounding_explains_is_optimal() -> None:
+    found = with_gaps(
+        [replace(row("a", name, 2.0 * (1 + gap)), lower_bound_s=2.0) for name, gap in (("x", 9e-7), ("y", 2e-6))]
+    )
+    text = shown(summary_table(summarise(found), "classic"))
+    lines = {line.split()[0]: line for line in text.splitlines() if line.strip()}
+    assert "optimal" in lines["x"] and "optimal" not in lines["y"]
+
+
+def test_shortened_names_keep_their_ends() -> None:
+    assert [shortened(name, 4) for name in ("abcd", "abcde", "abcdef")] == ["abcd", "…cde", "…def"]
+
+
+def test_the_longest_blocks_are_shown_in_the_order_of_the_model() -> None:
+    blocks = [Block("gpu", 1, f"o{k}", f"o{k}", seconds) for k, seconds in enumerate((1.0, 5.0, 2.0, 4.0))]
+    lines = [line.split() for line in shown(block_table(blocks, most=2)).splitlines() if line.strip()][2:]
+    assert [line[0] for line in lines] == ["o1", "o3", "2"]
+    assert (
+        lines[0][-2:] == ["41.67", "%"] and lines[2][1:3] == ["shorter", "blocks"] and lines[2][-2:] == ["25.00", "%"]
+    )
+    assert len([line for line in shown(block_table(blocks, most=4)).splitlines() if " gpu " in line]) == 4

@@ -81,6 +81,14 @@ def test_a_fused_product_that_is_widened_reads_more_bytes():
     assert moved == (2 + 4) * (64 * 512 + 512 * 1024 + 2 * 64 * 1024)
 
 
+def test_conversions_of_widened_products_take_their_bytes():
+    """Three matrices of 64 x 64 numbers: 2 bytes read and 4 written of the operands, and the reverse of the result."""
+    plain = Device("d", "gpu", {"float32": 1e15}, 1e9, memory_efficiency=0.5)
+    work = 3 * 64 * 64 * 4 / 0.5e9
+    assert Roofline().predict([matmul(64, "float16")], plain)[0] == pytest.approx(work + 3 * 64 * 64 * 6 / 0.5e9)
+    assert Roofline().predict([matmul(64)], plain)[0] == pytest.approx(work)
+
+
 def test_tasks_compute_in_float32_whatever_they_carry():
     device = Device("d", "gpu", {"float32": 1e12, "int8": 100e12}, 1e15, efficiency={"generic": 1.0})
     task = Operator("t", "Task", (), (Tensor((8,), "uint8"),), {"flops": 1e12})

@@ -33,3 +33,11 @@ def test_scores_by_hand() -> None:
 
 def test_noise_of_one_round_is_unknown_hence_nothing() -> None:
     assert split_half_noise(np.ones((3, 1))) == 0
+
+
+def test_quantiles_and_the_faster_half_by_hand() -> None:
+    """Of five placements the three that ran fastest are the faster half; two pairs of ten are in the wrong order."""
+    executed = np.array([[5.0], [1.0], [2.0], [3.0], [4.0]])
+    found = score(np.array([3.5, 1.1, 2.4, 3.9, 4.0]), executed)
+    assert found.median == pytest.approx(0.2) and found.p90 == pytest.approx(0.3)
+    assert found.tau_fast == 1.0 and found.tau == pytest.approx((8 - 2) / 10)

@@ -63,3 +63,9 @@ def test_files_that_hold_no_plan_are_refused_in_one_sentence(tmp_path: Path, tex
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(ConfigError, match=r"plan\.json"):
         load_plan(tmp_path / "plan.json")
+
+
+def test_chunks_of_a_group_count_its_gpus_once() -> None:
+    pieces = tuple(Stage(k, k, (Group("b" if k % 2 else "a", 2),)) for k in range(4))
+    plan = ParallelPlan(pieces, 1, 2, "interleaved", 2)
+    assert (plan.gpus, plan.used(), plan.depth) == (4, {"a": 2, "b": 2}, 2)

@@ -96,7 +96,7 @@ def test_devices_are_groups_that_a_node_holds() -> None:
 def test_impossible_degrees_are_refused() -> None:
     training = problem()
     for arguments, words in (
-        ((3, 1, {"fast": 2}), "no multiple of 3 replicas"),
+        ((3, 1, {"fast": 2}), "not a multiple of 3 replicas"),
         ((8, 1, {"fast": 2}), "no 8 groups of 2 GPUs"),
         ((1, 1, {"fast": 1}), "no times"),
         ((1, 1, {}), "no pool"),
@@ -112,3 +112,26 @@ def test_plan_takes_training_problems() -> None:
     training = problem()
     plan = hetgym.plan_training(training)
     assert training.value(plan) <= training.value(uniform(12, 1, [Group("fast", 2)] * 4, 1, 16))
+
+
+def test_what_a_group_keeps_and_sends_by_hand() -> None:
+    """Groups of two GPUs of 1000 bytes; layers of 5 parameters, 3 bytes of stash and 8 of boundary a sample."""
+    costs = ProfiledLayers(
+        {("gpu", 2, 4): [[1.0, 2.0, 0.0]] * 3}, {1: [[10.0, 5.0, 8.0]] * 3, 2: [[5.0, 3.0, 8.0]] * 3}
+    )
+    wire = MeasuredNetwork(Wire(0.0, (1.0,), (2.0,)))
+    cluster = Cluster("one", (Pool(Device("gpu", "gpu", {"float32": 1.0}, 1.0, 1000.0), 2, 4, wire),))
+    plain = Framework(state_bytes=18.0, context_bytes=100.0)
+    for framework, once, sent in (
+        (plain, 0.0, 32.0),
+        (replace(plain, scatter=True), 0.0, 16.0),
+        (replace(plain, zero=3), 5 * (4.0 + 2.0), 32.0),
+    ):
+        training = TrainingProblem(costs, cluster, 16, framework, tensors=(2,), micro_batches=(4,))
+        pipeline = as_pipeline(training, 2, 4, {"gpu": 2})
+        (kind,) = pipeline.problem.kinds
+        assert (kind.count, kind.memory) == (2, 2 * (900.0 - once))
+        assert pipeline.stash.tolist() == [2 * 3 * 4.0] * 3
+        assert pipeline.state.tolist() == [2 * 5 * framework.state(2)] * 3
+        assert pipeline.problem.transfer.tolist() == [sent / 2.0] * 3
+        assert pipeline.problem.cost.tolist() == pipeline.backward.tolist() == pipeline.weight.tolist() == [[1.0]] * 3

@@ -216,3 +216,48 @@ def test_replicas_on_two_pools_communicate_between_nodes() -> None:
     for pool, seconds in (("a", 0.0), ("b", 80.0)):
         plan = ParallelPlan((Stage(0, 3, (Group("a"), Group(pool))),), 1, 2)
         assert training_step(plan, TWO_DEGREES, nodes, PLAIN).reduction == pytest.approx(seconds)
+
+
+def test_stages_of_one_node_send_within_it() -> None:
+    """4 bytes each way, at 2 byte/s in a node and 1 byte/s between nodes; two pools are on two nodes at least."""
+    network = MeasuredNetwork(Wire(0.0, (1.0,), (1.0,)), {4: Wire(0.0, (1.0,), (2.0,))})
+    pools = tuple(replace(pool, network=network) for pool in cluster("a", "b").pools)
+    nodes, free = replace(cluster("a", "b"), pools=pools), replace(PLAIN, blocking=False)
+    for groups, gpus, moved in ((("a", "a"), 4, 2.0), (("a", "a"), 1, 4.0), (("a", "b"), 4, 4.0)):
+        plan = ParallelPlan(tuple(Stage(2 * k, 2 * k + 1, (Group(g),)) for k, g in enumerate(groups)), 1, 1)
+        apart = replace(nodes, pools=tuple(replace(pool, per_node=gpus) for pool in pools))
+        assert training_step(plan, TWO_DEGREES, apart, free).pipeline == pytest.approx(12.0 + 2 * moved)
+
+
+def test_two_pools_send_at_the_pace_of_the_slower() -> None:
+    wires = (Wire(0.0, (1.0,), (1.0,)), Wire(0.0, (1.0,), (4.0,)))
+    for order in (wires, wires[::-1]):
+        pools = [replace(p, network=MeasuredNetwork(w)) for p, w in zip(cluster("a", "b").pools, order, strict=True)]
+        plan = ParallelPlan((Stage(0, 1, (Group("a"),)), Stage(2, 3, (Group("b"),))), 1, 1)
+        found = training_step(plan, TWO_DEGREES, Cluster("both", tuple(pools)), replace(PLAIN, blocking=False))
+        assert found.pipeline == pytest.approx(12.0 + 2 * 4.0)
+
+
+def test_a_stage_on_two_pools_has_the_least_of_their_memories() -> None:
+    plan = ParallelPlan((Stage(0, 3, (Group("a"), Group("b"))),), 1, 2)
+    small, large = cluster("a", "b", memory=500.0).pools, cluster("a", "b", memory=700.0).pools
+    for pools in ((small[0], large[1]), (large[0], small[1])):
+        assert training_step(plan, TWO_DEGREES, Cluster("both", pools), PLAIN).capacity.tolist() == [500.0]
+
+
+def test_groups_that_share_a_node_are_as_many_as_it_holds() -> None:
+    """Two groups of two GPUs fit in a node of four; of four GPUs, each takes a node."""
+    slow = MeasuredNetwork(Wire(0.0, (1.0,), (1.0,)), {4: FREE})
+    nodes = replace(cluster("a"), pools=(replace(cluster("a").pools[0], network=slow),))
+    for tensor, seconds in ((1, 0.0), (2, 0.0), (4, 80.0)):
+        plan = ParallelPlan((Stage(0, 3, (Group("a", tensor),) * 2),), 1, 2)
+        assert training_step(plan, TWO_DEGREES, nodes, PLAIN).reduction == pytest.approx(seconds)
+
+
+def test_gradients_are_reduced_beside_the_last_backward_pass() -> None:
+    """Four layers of 1 + 2 s: of 80 s of an all-reduce, 8 s of the last backward pass hide; a fourth never does."""
+    plan = ParallelPlan((Stage(0, 3, (Group("a"),) * 2),), 1, 6)
+    for rate, reduced in ((1.0, 80.0 - 8.0), (8.0, 10.0 / 4)):
+        pool = replace(cluster("a").pools[0], per_node=1, network=MeasuredNetwork(Wire(0.0, (1.0,), (rate,))))
+        step = training_step(plan, TWO_DEGREES, Cluster("one", (pool,)), replace(PLAIN, overlap=True))
+        assert step.reduction == pytest.approx(reduced)

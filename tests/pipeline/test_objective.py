@@ -14,6 +14,13 @@ def test_what_each_objective_counts() -> None:
     assert [Objective(name, schedule="zb-h1").split_backward for name in OBJECTIVES] == [False, False, True]
 
 
+def test_the_largest_numbers_are_taken() -> None:
+    largest = Objective("training", 4096, "interleaved", 4096, 4096)
+    assert (largest.turns, largest.rounds) == (4096, 4096) and Objective("latency", 1).turns == 1
+    with pytest.raises(ConfigError, match="requests is 4097"):
+        Objective("latency", 4097)
+
+
 def test_bad_values() -> None:
     with pytest.raises(UnknownName, match="did you mean 'latency'"):
         Objective("latncy")

@@ -57,6 +57,17 @@ def test_every_pass_once_and_never_stuck(name: str) -> None:
         validate(problem, schedule)
 
 
+def test_interleaved_passes_are_those_of_the_paper() -> None:
+    """Narayanan et al. 2021, figure 4, for two devices: the first runs 2 (p - 1) + (v - 1) p = 4 passes ahead."""
+    text = [
+        " ".join(f"{kind}{batch}{'ab'[chunk]}" for kind, batch, chunk in row) for row in orders("interleaved", 2, 4, 2)
+    ]
+    assert text == [
+        "F0a F1a F0b F1b F2a B0b F3a B1b F2b B0a F3b B1a B2b B3b B2a B3a",
+        "F0a F1a F0b B0b F1b B1b F2a B0a F3a B1a F2b B2b F3b B3b B2a B3a",
+    ]
+
+
 def test_bad_numbers() -> None:
     with pytest.raises(UnknownName, match="did you mean 'gpipe'"):
         orders("gpip", 2, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import mmap
 import os
 import time
 from pathlib import Path
@@ -14,7 +16,7 @@ from hetgym import load_platform
 from hetgym.errors import ConfigError, ProfilingError
 from hetgym.graph import Operator, Tensor
 from hetgym.measurements.card import GpuCard, MachineCard
-from hetgym.profiling import describe
+from hetgym.profiling import describe, peaks, pingpong
 from hetgym.profiling.child import Child
 from hetgym.profiling.describe import describe_platform, write_platform
 from hetgym.profiling.host import HostSettings
@@ -39,6 +41,44 @@ def test_lines_stay_physical() -> None:
     latency, bandwidth, misfit = fit_line([1e3, 1e6], [1e-9, 1e-3])
     assert latency == 0 and 0 < bandwidth < np.inf and misfit > 0.1
     assert fit_line([1e3, 1e6], [2e-6, 1e-6])[:2] == (0.0, pytest.approx(1e12))
+
+
+def test_lines_through_the_origin_by_hand() -> None:
+    """Twice the size takes three times as long: the slope s that minimises (s - 1)^2 + (2 s / 3 - 1)^2 is 15 / 13."""
+    assert fit_line([1.0, 2.0], [1.0, 3.0]) == pytest.approx((0.0, 13 / 15, (2 + 3) / 13 / 2))
+    assert fit_line([1.0, 2.0], [3.0, 1.0])[:2] == (0.0, 2.0)  # only the largest bounds the rate
+
+
+def test_the_better_of_two_rates_is_the_bandwidth() -> None:
+    assert [Peaks({"float32": 1.0}, *rates, 1e-6).bandwidth for rates in ((3.0, 4.0), (4.0, 3.0))] == [4.0, 4.0]
+
+
+def test_rates_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of a second for anything: 2 n^3 FLOPs of the largest product, 8 and 12 bytes of each number."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr(peaks, "_clock", lambda device: lambda work, budget: 0.25)
+    assert peaks.memory_rates(size=4000) == (8.0 * 1000 / 0.25, 12.0 * 1000 / 0.25)
+    assert peaks.product_rate("float32", budget=5.0) == 2.0 * 256**3 / 0.25  # twice the rows would take 2 s of 5
+
+
+class Mirror(pingpong.End):
+    """An end that is answered at once."""
+
+    def wait(self, word: int, value: int) -> None:
+        self.words[pingpong.STAMP] = pingpong.perf_counter_ns()
+
+
+def test_flags_are_half_round_trips_and_tensors_whole_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that goes on by a microsecond whenever it is read."""
+    ticks = itertools.count()
+    monkeypatch.setattr(pingpong, "perf_counter_ns", lambda: 1000 * next(ticks))
+    area = 2 * mmap.PAGESIZE
+    descriptor = os.memfd_create("mirror")
+    os.posix_fallocate(descriptor, 0, pingpong.memory_size(area))
+    flags, times = pingpong.send(Mirror(descriptor, area, False, 1e9), [64, 128], 2)
+    os.close(descriptor)
+    assert flags.tolist() == pytest.approx([1e-6] * 40)  # the mirror reads the clock, too: 2 us both ways
+    assert times.tolist() == [pytest.approx([1e-6] * 6)] * 2
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,21 @@ def test_objectives_are_means_of_ratios() -> None:
     assert objective("makespan").value(*2 * [simulate(powered(power_busy=0.0, power_idle=0.0), across())]) == 1.0
 
 
+def test_a_ratio_to_nothing_is_1() -> None:
+    instant = simulate(Problem.from_arrays([[0.0]], []), Schedule([0], order=[[0]]))
+    longer = simulate(Problem.from_arrays([[2.0]], []), Schedule([0], order=[[0]]))
+    assert objective("makespan").value(longer, instant) == objective("makespan").value(instant, instant) == 1.0
+    assert objective("makespan").value(instant, longer) == 0.0
+
+
+def test_rent_begins_with_the_first_use() -> None:
+    """Device 1 runs from 3 to 7 s and receives from 2 s on."""
+    trace = simulate(powered(price=[0.0, 3600.0]), across())
+    assert trace.cost == 7.0 - 2.0
+    late = simulate(powered(price=[0.0, 3600.0]).replace(edge_bytes=np.array([0.0])), across())
+    assert late.cost == 4.0
+
+
 def test_objectives_that_are_none() -> None:
     with pytest.raises(UnknownName, match="did you mean 'energy'"):
         objective("enrgy")

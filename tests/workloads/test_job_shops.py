@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -177,3 +178,13 @@ def test_a_job_shop_has_devices_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "a.jsp").write_text(FT06)
     with pytest.raises(ProblemError, match=r"only task graphs \(.stg, .dot, .gv\) take a number of devices"):
         load_problem(tmp_path / "a.jsp", devices=2)
+
+
+def test_operations_are_limited_over_all_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["hetgym.workloads.job_shops"]
+    (tmp_path / "a.fjs").write_text("2 1\n2 1 1 5 1 1 6\n2 1 1 7 1 1 8\n")
+    monkeypatch.setattr(module, "MOST_OPERATORS", 4)
+    assert load_problem(tmp_path / "a.fjs").num_operators == 4
+    monkeypatch.setattr(module, "MOST_OPERATORS", 3)
+    with pytest.raises(ProblemError, match="line 3: more than 3 operations"):
+        load_problem(tmp_path / "a.fjs")

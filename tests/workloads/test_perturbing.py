@@ -89,3 +89,30 @@ def test_one_operator_on_one_device_has_few_moves() -> None:
     assert near.problem(variant).cost[0, 0] > 0
     with pytest.raises(ProblemError, match="at least 1"):
         chain(0, 2)
+
+
+def test_a_tensor_that_no_edge_carries_is_forgotten() -> None:
+    """Tensor 0 has two readers; each of the others has one."""
+    edges = [(0, 1, 4.0), (0, 2, 4.0), (1, 3, 2.0), (2, 3, 8.0)]
+    start = Problem.from_arrays(np.ones((4, 2)), edges, tensors=[0, 0, 1, 2])
+    near = Neighbourhood(start)
+    variant = near.start()._replace(size=np.array([1.0, 1.5, 0.5]))
+    one, said = near._remove(variant, 2)
+    assert said == "op1 → op3 removed" and one.size.tolist() == [1.0, 0.5] and one.tensor.tolist() == [0, 0, 1]
+    assert near.problem(one).edge_bytes.tolist() == [4.0, 4.0, 4.0]
+    both = near._remove(variant, 0)[0]
+    assert both.size.tolist() == [1.0, 1.5, 0.5] and both.tensor.tolist() == [0, 1, 2]
+
+
+def test_new_edges_carry_multiples_of_the_median() -> None:
+    start = Problem.from_arrays(np.ones((5, 2)), [(0, 1, 1.0), (1, 2, 2.0), (2, 3, 90.0), (3, 4, 0.0)])
+    near, rng = Neighbourhood(start, within=1.0), np.random.default_rng(0)
+    pairs = set(zip(start.edge_source.tolist(), start.edge_target.tolist(), strict=True))
+    added, said = near._add(near.start(), pairs, rng)
+    assert said.endswith("added") and sorted(near.problem(added).edge_bytes.tolist()) == [0.0, 1.0, 2.0, 2.0, 90.0]
+
+
+def test_a_complete_graph_gets_no_edges() -> None:
+    start = Problem.from_arrays(np.ones((3, 2)), [(0, 1, 1.0), (0, 2, 1.0), (1, 2, 1.0)])
+    near, rng = Neighbourhood(start), np.random.default_rng(0)
+    assert not any(near.step(near.start(), rng)[1].endswith("added") for _ in range(50))

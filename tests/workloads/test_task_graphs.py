@@ -355,3 +355,19 @@ def test_edges_are_limited_over_all_tasks_of_a_file(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(module, "MOST_EDGES", 6)
     with pytest.raises(ProblemError, match="the number of predecessors is '2', not a whole number from 0 to 1"):
         loaded(tmp_path, PLAIN, devices=2)
+
+
+def test_what_an_edge_or_node_of_dot_says_counts_before_the_defaults(tmp_path: Path) -> None:
+    defaults = "node [cost=3, kind=A]; edge [bytes=5]"
+    text = f"digraph {{ {defaults}; a; b [cost=4]; a -> b; b -> c [bytes=6]; edge [bytes=7]; a -> c }}"
+    problem = loaded(tmp_path, text, "g.dot", 1)
+    assert problem.cost.tolist() == [[3.0], [4.0], [3.0]] and set(problem.operator_kinds) == {"A"}
+    ends = zip(problem.edge_source.tolist(), problem.edge_target.tolist(), problem.edge_bytes.tolist(), strict=True)
+    assert sorted(ends) == [(0, 1, 5.0), (0, 2, 7.0), (1, 2, 6.0)]
+
+
+def test_nodes_of_dot_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["hetgym.workloads.dot"], "MOST_OPERATORS", 2)
+    assert loaded(tmp_path, "digraph { a [cost=1]; b [cost=1] }", "g.dot", 1).num_operators == 2
+    with pytest.raises(ProblemError, match="more than 2 nodes"):
+        loaded(tmp_path, "digraph { a [cost=1]; b [cost=1]; c [cost=1] }", "g.dot", 1)

@@ -20,6 +20,7 @@ def test_the_clock_by_hand():
     assert sustained.clock(CAPPED) == pytest.approx(0.5) and sustained.clock(FREE) == 1.0
     assert [sustained.share(gpu) for gpu in (FREE, CAPPED, WIDE)] == pytest.approx([0.9, 0.45, 0.7])
     assert sustained.clock(replace(CAPPED, process=6e-9)) == pytest.approx(1.0)  # 0.42 of the need
+    assert sustained.clock(replace(CAPPED, process=24e-9)) == pytest.approx(0.5 / 2**1.25)
     assert sustained.clock(replace(FREE, clock=0.9)) == 0.9  # the vendor's own figure
     assert sustained.clock(replace(CAPPED, power=0.0)) == sustained.clock(replace(CAPPED, process=0.0)) == 1.0
 

@@ -422,3 +422,18 @@ def test_clusters_price_16_bits_by_it() -> None:
     operators = [product(4096, 4096, 4096), product(16, 8192, 1024, dtype="float16")]
     by_board = load_costs("gpu-gemm-bf16-a100").predict(operators, device)
     assert AutoCosts().predict(operators, device).tolist() == by_board.tolist()  # its own trees, as named before
+
+
+@pytest.mark.parametrize("costs", ["h200", "xeon-core"])
+def test_no_product_is_dearer_than_in_float32(costs: str) -> None:
+    """Nor does its interval reach higher: on this GPU another model of float32 finds some products cheaper."""
+    board = next(device for device in hetgym.load_platform("8gpu-node") if device.kind == "gpu")
+    device = replace(board, costs=costs)
+    narrow = [product(1, *sizes) for sizes in ((8, 8), (1024, 8192), (8192, 8192))]
+    wide = [product(1, *sizes, dtype="float32") for sizes in ((8, 8), (1024, 8192), (8192, 8192))]
+    pairs = (load_costs(board.half_costs), narrow), (load_costs(costs), wide)
+    half, single = [(model.predict(some, device), *model.spread(some, device)) for model, some in pairs]
+    together = AutoCosts().predict(narrow, device), *AutoCosts().spread(narrow, device)
+    for found, ours, theirs in zip(together, half, single, strict=True):
+        assert found.tolist() == np.minimum(ours, theirs).tolist()
+    assert (single[1] < half[1]).any() and (half[1] < single[1]).any()

@@ -9,6 +9,7 @@ from schedule_tools import play, problems
 
 import hetgym
 from hetgym.envs import HetDispatchEnv, replay
+from hetgym.envs.dispatch.conditions import Conditions, given, noisy, survivors, with_changes
 from hetgym.errors import ConfigError
 from hetgym.sim import Loss
 from hetgym.workloads import textbook
@@ -77,3 +78,24 @@ def test_a_vector_environment_goes_on_through_losses() -> None:
     _, infos = envs.reset(seed=0)
     for _ in range(60):
         _, _, _, _, infos = envs.step(infos["action_mask"].argmax(axis=1))
+
+
+def test_random_changes_are_within_their_ranges() -> None:
+    problem = hetgym.Problem.from_arrays(np.ones((3, 4)), [])
+    wanted = Conditions(slow_downs=200, losses=2)
+    calm = given(problem, wanted, hetgym.Runtime(), np.zeros(3))
+    drawn = with_changes(problem, calm, wanted, 8.0, np.random.default_rng(0))
+    slow = drawn.factors[np.isfinite(drawn.factors)]
+    assert (len(slow), len(drawn.factors), len(drawn.moments)) == (200, 202, 202)
+    assert 1.5 <= slow.min() < 1.6 and 3.9 < slow.max() <= 4.0
+    assert 0.0 <= drawn.moments.min() < 0.2 and 7.8 < drawn.moments.max() <= 8.0
+    assert set(drawn.devices.tolist()) == {0, 1, 2, 3} and survivors(problem, drawn).sum() == 2
+
+
+def test_noise_has_a_seed_of_its_own() -> None:
+    quiet, loud = hetgym.Runtime(), hetgym.Runtime(noise=0.5)
+    assert noisy(quiet, 0.0, np.random.default_rng(0)) is quiet
+    seed = int(np.random.default_rng(0).integers(2**31))
+    for runtime, noise, expected in ((quiet, 0.2, 0.2), (loud, 0.0, 0.5), (loud, 0.2, 0.2)):
+        found = noisy(runtime, noise, np.random.default_rng(0))
+        assert (found.noise, found.seed) == (expected, seed)
