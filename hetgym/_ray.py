@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -54,7 +56,8 @@ def connect(address: str = LOCAL) -> Iterator[ModuleType]:
     with _quiet(ray), _loopback(ray, address == LOCAL):
         try:
             own = {"include_dashboard": False} if address == LOCAL else {}
-            ray.init(address, logging_level=logging.CRITICAL, log_to_driver=False, **own)
+            with _own_sigterm():
+                ray.init(address, logging_level=logging.CRITICAL, log_to_driver=False, **own)
         except (OSError, RuntimeError, ValueError) as error:
             tokens = address in (LOCAL, "auto") or "RAY_AUTH_MODE" in os.environ
             hint = "" if tokens else "; if it wants a token, set RAY_AUTH_MODE=token"
@@ -109,6 +112,17 @@ def _quiet(ray: ModuleType) -> Iterator[None]:
     finally:
         if before is not None:
             setattr(worker, name, before)
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Keep what SIGTERM does to this process: Ray would end it with code 15, past what the command makes of it."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():  # elsewhere Ray changes nothing
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

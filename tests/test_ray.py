@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
 import socket
 import subprocess
 import sys
@@ -39,6 +40,16 @@ def test_a_local_cluster_is_not_reached_from_elsewhere() -> None:
     assert len(listeners) >= 4  # head, scheduler, object store, driver
     for address in listeners:
         assert (getattr(address, "ipv4_mapped", None) or address).is_loopback, f"a listener on {address}"
+
+
+def test_sigterm_stays_what_it_was() -> None:
+    pytest.importorskip("ray")
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with _ray.connect(), pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_without_ray_asked_for_none_is_imported(tmp_path: Path) -> None:

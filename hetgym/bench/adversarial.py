@@ -13,7 +13,7 @@ from hetgym.bench.attempt import sentence
 from hetgym.errors import ConfigError, HetgymError
 from hetgym.planning import Baseline, evaluate, get
 from hetgym.problem import Problem
-from hetgym.search.search import check_limits, clock
+from hetgym.search.search import check_limits, clock, searching
 from hetgym.sim.runtime import Runtime, runtime_name
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.workloads.perturbing import Neighbourhood, chain
@@ -95,7 +95,8 @@ def adversary(
     in which a move stretches one number or adds or removes an edge, see
     :class:`~hetgym.workloads.perturbing.Neighbourhood`. What counts is the ratio of the two makespans under the
     runtime; schedulers that take the runtime plan for it. The ratio is a lower bound on how badly the first can
-    lose, and depends on the range: with a wider one it grows.
+    lose, and depends on the range: with a wider one it grows. Within
+    :func:`hetgym.search.search.ended_by_interrupt` an interrupt ends the search, which returns the problem so far.
 
     Args:
         first: the scheduler that is to lose: a name, or a row such as ``get("heft", insertion=False)``.
@@ -130,25 +131,30 @@ def adversary(
     began = check_limits("adversary", budget, seconds)
     trail: list[Improvement] = []
     current, now, begun, count, spent = near.start(), 0.0, 0, 0, 0.0
-    while spent < 1:
-        if spent * walks >= begun:
-            begun, now, change = int(spent * walks) + 1, -math.inf, ""
-            proposal = near.start() if start is not None else near.draw(rng)
-        else:
-            proposal, change = near.step(current, rng)
-        problem = near.problem(proposal, name)
-        times = _makespans(rows, problem, switches, strict=count == 0)
-        count += 1
-        value = math.log(times[0] / times[1])
-        temperature = HOT * (COLD / HOT) ** (spent * walks % 1)
-        if value >= now or rng.random() < math.exp((value - now) / temperature):
-            current, now = proposal, value
-        if not trail or times[0] / times[1] > trail[-1].ratio:
-            trail.append(Improvement(count, times[0] / times[1], change))
-            best, makespans = problem, times
-        spent = max(count / budget, 0.0 if seconds is None else (clock() - began) / seconds)
-        if tell is not None:
-            tell(min(spent, 1.0), trail[-1].ratio)
+    with searching() as interrupted:
+        while spent < 1:
+            if spent * walks >= begun:
+                begun, now, change = int(spent * walks) + 1, -math.inf, ""
+                proposal = near.start() if start is not None else near.draw(rng)
+            else:
+                proposal, change = near.step(current, rng)
+            problem = near.problem(proposal, name)
+            times = _makespans(rows, problem, switches, strict=count == 0)
+            if interrupted():  # which may have ended a scheduler early, too
+                break
+            count += 1
+            value = math.log(times[0] / times[1])
+            temperature = HOT * (COLD / HOT) ** (spent * walks % 1)
+            if value >= now or rng.random() < math.exp((value - now) / temperature):
+                current, now = proposal, value
+            if not trail or times[0] / times[1] > trail[-1].ratio:
+                trail.append(Improvement(count, times[0] / times[1], change))
+                best, makespans = problem, times
+            spent = max(count / budget, 0.0 if seconds is None else (clock() - began) / seconds)
+            if tell is not None:
+                tell(min(spent, 1.0), trail[-1].ratio)
+    if not trail:
+        raise KeyboardInterrupt
     names = (rows[0].name, rows[1].name, runtime_name(switches))
     return Adversary(best, *names, makespans, count, clock() - began, tuple(trail))
 

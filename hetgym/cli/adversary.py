@@ -115,13 +115,14 @@ def _run(
     from hetgym.bench.adversarial import adversary as search
     from hetgym.bench.folder import naming
     from hetgym.cli.console import print_json, progress, stderr, tell
+    from hetgym.search.search import ended_by_interrupt
 
     found: list[Adversary] = []
     files: list[Path] = []
     interrupted = False
     for old in folder.glob("*-against-*.npz"):
         old.unlink()
-    with progress(stderr()) as bar:
+    with ended_by_interrupt() as interrupts, progress(stderr()) as bar:
         task = bar.add_task("searching", total=1000 * len(pairs), what="")
         for done, (first, second) in enumerate(pairs):
             label = f"{first.name} against {second.name}"
@@ -130,14 +131,16 @@ def _run(
                 bar.update(task, completed=int(1000 * (done + spent)), what=f"{label}: {ratio:.2f}")
 
             try:
-                result = search(first, second, tell=show, **options)
+                found.append(result := search(first, second, tell=show, **options))
             except KeyboardInterrupt:
                 interrupted = True
                 break
-            found.append(result)
             files.append(folder / f"{file_stem(result.problem.name)}.npz")
             with naming(files[-1]) as path:
                 result.problem.save(path)
+            if interrupts.came:
+                interrupted = True
+                break
     document = {
         "format": "hetgym-adversary",
         "version": FORMAT_VERSION,
@@ -155,7 +158,7 @@ def _run(
     elif found:
         _print_matrix(pairs, columns, found, folder)
     if interrupted:
-        tell(f"interrupted: {len(found)} of {len(pairs)} searches are complete; their problems were kept")
+        tell(f"interrupted: {len(found)} of {len(pairs)} searches were begun; the worst problem of each was kept")
     return 130 if interrupted else 0
 
 

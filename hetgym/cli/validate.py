@@ -12,6 +12,7 @@ import typer
 
 from hetgym.cli.console import print_json, print_path, stdout, tell
 from hetgym.cli.options import (
+    ForceOption,
     JsonOption,
     NameOption,
     OutOption,
@@ -56,6 +57,7 @@ def validate(
     seed: Annotated[int, typer.Option(min=0, help="Seed of placements, rounds and random weights.")] = 0,
     out: OutOption = Path("results"),
     name: NameOption = "",
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> int:
     """Run schedules for real on this machine, and compare with what the simulator predicts.
@@ -76,7 +78,7 @@ def validate(
     graphs = [load_graph(model) for model in words(models)]
     if not graphs:
         raise ConfigError("--models is empty; name at least one")
-    return _run(graphs, settings, learned, Output(out, name, as_json=as_json))
+    return _run(graphs, settings, learned, Output(out, name, force, as_json))
 
 
 def learned_costs(platform: Platform) -> OperatorCosts:
@@ -158,17 +160,16 @@ def _print(results: Sequence[ModelResult], folder: Path) -> None:
 
 
 def _folder(output: Output) -> Path:
-    """The new folder of this run.
+    """The folder of this run, without the files of an earlier one.
 
     Raises:
-        ConfigError: an impossible name, a folder that is there already, or one that cannot be written.
+        ConfigError: an impossible name, a folder that holds an earlier run, or one that cannot be written.
     """
+    from hetgym.bench.folder import make_folder
+
     name = check_run_name(output.name) if output.name else datetime.now().strftime("validate-%Y-%m-%d-%H%M%S")
-    folder = output.root / name
-    try:
-        folder.mkdir(parents=True)
-    except FileExistsError:
-        raise ConfigError(f"{folder}: holds an earlier run; choose another --name") from None
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written ({error.strerror or error})") from error
+    folder = make_folder(output.root, name, output.force)
+    for pattern in ("validation.json", "*.predictions.json", "*.trace.json"):
+        for old in folder.glob(pattern):
+            old.unlink()
     return folder

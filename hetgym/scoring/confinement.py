@@ -61,7 +61,7 @@ def hide() -> None:
 
 def _enter_own_namespace() -> bool:
     """Enter a user namespace of its own, from which no process outside can be traced; False where this is refused."""
-    return sys.platform == "linux" and ctypes.CDLL(None).unshare(_CLONE_NEWUSER) == 0
+    return sys.platform == "linux" and bool(ctypes.CDLL(None).unshare(_CLONE_NEWUSER) == 0)
 
 
 def _set_limits(limits: Limits) -> bool:

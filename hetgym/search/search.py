@@ -214,16 +214,18 @@ _interrupts = Interrupts()
 def ended_by_interrupt() -> Iterator[Interrupts]:
     """Within, Ctrl-C ends the search that is under way, which returns the best that it has found.
 
-    A second Ctrl-C, or one while nothing is searched, raises :class:`KeyboardInterrupt` as usual. Only the main thread
-    can enter.
+    So do other signals that have been given its meaning. A second Ctrl-C, or one while nothing is searched, raises
+    :class:`KeyboardInterrupt` as usual. Only the main thread can enter.
     """
     global _interrupts
     outer, _interrupts = _interrupts, Interrupts()
-    handler = signal.signal(signal.SIGINT, _interrupts)
+    alike = [number for number in signal.valid_signals() if signal.getsignal(number) is signal.default_int_handler]
+    before = {number: signal.signal(number, _interrupts) for number in {signal.SIGINT, *alike}}
     try:
         yield _interrupts
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         _interrupts = outer
 
 
@@ -259,9 +261,8 @@ def run(
     begin = clock() if began is None else began
     curve = [(search.placed, 0.0 if began is None else clock() - begin, search.makespan)]
     part, total = -(-budget // points), budget
-    _interrupts.searching = True
-    try:
-        while search.placed < budget and not search.finished and not _interrupts.came:
+    with searching() as ended:
+        while search.placed < budget and not search.finished and not ended():
             placed, before = curve[-1][:2]
             if seconds is not None:
                 left = seconds - before
@@ -272,6 +273,4 @@ def run(
                 part = max(1, min(-(-budget // points), SLICE, max(LEAST, int(rate * left))))
             search.advance(min(budget, placed + part), total)
             curve.append((search.placed, clock() - begin, search.makespan))
-    finally:
-        _interrupts.searching = False
     return curve

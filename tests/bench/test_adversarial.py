@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hetgym.baselines import get, heft, single_device
 from hetgym.bench import adversary
 from hetgym.errors import ConfigError, HetgymError
 from hetgym.planning import register, unregister
+from hetgym.search.search import ended_by_interrupt
 from hetgym.workloads import textbook
 
 
@@ -52,6 +54,27 @@ def test_the_trail_begins_at_the_start_and_rises() -> None:
     assert ratios == sorted(set(ratios)) and ratios[-1] == found.ratio > 1.05
     assert (found.problem.num_operators, found.problem.num_devices) == (10, 3)
     assert json.loads(json.dumps(found.to_dict()))["ratio"] == found.ratio
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("first", ["heft", "annealing"])  # which is itself a search that an interrupt ends
+def test_an_interrupt_ends_the_search_and_keeps_its_problem(first: str, how: signal.Signals) -> None:
+    row = get(first, **{"budget": 200} if first == "annealing" else {})
+    told: list[float] = []
+
+    def tell(spent: float, ratio: float) -> None:
+        told.append(ratio)
+        if len(told) == 20:
+            signal.raise_signal(how)
+
+    before = signal.signal(how, signal.default_int_handler)
+    try:
+        with ended_by_interrupt() as interrupts:
+            found = adversary(row, "single-device", budget=500, tell=tell)
+    finally:
+        signal.signal(how, before)
+    assert interrupts.came and found.evaluations == len(told) == 20 and found.ratio == told[-1]
+    assert found.makespans[0] / found.makespans[1] == found.ratio
 
 
 def test_a_scheduler_does_not_lose_to_itself() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cli.commands import ask, said
+from cli.commands import ask, run, said
 
 from hetgym import Problem, baselines, simulate
 from hetgym.cli.charts import COLUMNS, chart
@@ -35,6 +35,35 @@ def test_several_schedulers_give_a_table(tmp_path: Path) -> None:
     alone = ask("adversary", "heft", "--against", "peft", "--budget", "5", "--name", "m", "--force", cwd=tmp_path)
     assert alone.returncode == 0
     assert {path.name for path in (tmp_path / "results" / "m").iterdir()} == {"heft-against-peft.npz", "adversary.json"}
+
+
+TERMINATED = """
+import signal
+from hetgym.bench import adversarial
+from hetgym.cli import main
+
+def search(*rows, tell=lambda *_: None, of=adversarial.adversary, **options):
+    told = []
+
+    def count(*what):
+        told.append(what)
+        if len(told) == 30:
+            signal.raise_signal(signal.SIGTERM)
+        tell(*what)
+
+    return of(*rows, tell=count, **options)
+
+adversarial.adversary = search
+main()
+"""
+
+
+def test_an_interrupt_keeps_the_problem_of_the_search_under_way(tmp_path: Path) -> None:
+    done = run("adversary", "heft,peft", "cpop", "--budget", "10000", "--name", "a", cwd=tmp_path, code=TERMINATED)
+    assert done.returncode == 130 and "interrupted: 1 of 6 searches" in done.stderr
+    found = json.loads((tmp_path / "results" / "a" / "adversary.json").read_text())
+    assert found["interrupted"] and [row["evaluations"] for row in found["found"]] == [30]
+    assert load_problem(tmp_path / found["found"][0]["file"]).id == found["found"][0]["problem"]
 
 
 def test_json_starts_from_a_file(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def stopped(tmp_path: Path, how: signal.Signals) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=lambda: [signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGHUP)],
     )
     assert process.stderr is not None
     for line in process.stderr:

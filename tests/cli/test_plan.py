@@ -54,7 +54,7 @@ def test_plan_is_never_longer_than_a_single_device_or_heft(tmp_path: Path) -> No
 
 INTERRUPTED = f"""
 import os, signal, threading, time
-from hetgym.planning import search
+from hetgym.search import search
 
 def interrupt() -> None:
     since = time.monotonic()

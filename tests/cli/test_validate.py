@@ -38,6 +38,19 @@ def test_it_prints_a_table_and_writes_a_folder(tmp_path: Path) -> None:
     assert again.returncode == 2 and "earlier run" in again.stderr
 
 
+def test_force_takes_the_name_of_a_run_that_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "validate_model", lambda *_: result_of(0.01, 0.95))
+    to_json(diamond(), tmp_path / "small.json")
+    words = ("validate", "--models", "small.json", *EASY, "--name", "one")
+    folder = tmp_path / "results" / "one"
+    folder.mkdir(parents=True)
+    (folder / "other.predictions.json").write_text("{")
+    refused = ask(*words, cwd=tmp_path)
+    assert refused.returncode == 2 and "--force" in refused.stderr
+    assert ask(*words, "--force", cwd=tmp_path).returncode == 0
+    assert [path.name for path in folder.iterdir()] == ["validation.json"]
+
+
 @pytest.mark.parametrize(("error", "code"), [(0.01, 0), (0.5, 1)])
 def test_a_target_that_is_missed_gives_exit_code_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: float, code: int

@@ -155,7 +155,7 @@ def workers_of(process: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_the_command_goes_on_when_a_worker_is_killed_and_stops_at_ctrl_c(tmp_path: Path) -> None:
+def test_the_command_goes_on_when_a_worker_is_killed_and_stops_at_a_signal(tmp_path: Path) -> None:
     """On a Ray cluster of its own: a worker is killed, the run is interrupted, and finished without Ray."""
     evaluation = {**RECIPES["maskable-ppo"]["evaluation"], "every": 3_200}
     changes = {"steps": 6_400, "checkpoint_every": 400, "evaluation": evaluation}
@@ -184,7 +184,7 @@ def test_the_command_goes_on_when_a_worker_is_killed_and_stops_at_ctrl_c(tmp_pat
             time.sleep(3.0)
     after = workers_of(run.pid)
     assert len(after) == 2 and killed not in after
-    run.send_signal(signal.SIGINT)
+    run.send_signal(signal.SIGTERM)
     out, said = run.communicate(timeout=300)
     assert (run.returncode, out) == (130, "")
     lines = said.splitlines()
