@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hetgym.errors import ConfigError, HetgymError
+
 if TYPE_CHECKING:
     from hetgym.export import Format
     from hetgym.parallel import ParallelPlan
+    from hetgym.problem import Problem
     from hetgym.sim import Trace
 
 
@@ -26,16 +29,31 @@ class Exports:
     wanted: Sequence[tuple[Format, Path | None]]
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
-    def write(self, plan: Trace | ParallelPlan, folder: Path) -> dict[str, Path]:
-        """Write them all; returns the files by form."""
+    def check(self, problem: Problem | None) -> None:
+        """Refuse forms that hold no plan of a problem, or of a training step (None), before one is searched for.
+
+        Raises:
+            ConfigError: such a form.
+        """
+        from hetgym.export.formats import check_export
+
+        for form, _ in self.wanted:
+            check_export(form.name, problem, **self.arguments)
+
+    def write(self, plan: Trace | ParallelPlan, folder: Path) -> tuple[dict[str, Path], HetgymError | None]:
+        """Write all that hold the plan; returns the files by form, and an error that names what the others lose."""
         from hetgym.export import export_plan
 
-        found = {}
+        found, refused = dict[str, Path](), list[str]()
         for form, file in self.wanted:
             if file or form.name != "json":  # plan.json is there already
-                found[form.name] = file or folder / form.file
-                export_plan(plan, form.name, found[form.name], **self.arguments)
-        return found
+                path = file or folder / form.file
+                try:
+                    export_plan(plan, form.name, path, **self.arguments)
+                    found[form.name] = path
+                except HetgymError as error:
+                    refused.append(str(error))
+        return found, ConfigError("; ".join(refused)) if refused else None
 
 
 def parse_exports(texts: Sequence[str] | None) -> list[tuple[Format, Path | None]]:
@@ -67,7 +85,6 @@ def check_exports(wanted: Sequence[tuple[Format, Path | None]], inputs: Sequence
         ConfigError: an export to a file that is read, two exports to one file, or a file that cannot be written.
     """
     from hetgym._input.files import check_writable, is_file
-    from hetgym.errors import ConfigError
     from hetgym.export.formats import written_files
 
     taken: list[Path] = []

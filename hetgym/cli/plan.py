@@ -181,6 +181,7 @@ def plan(
     asked: dict[str, str | int | None] = {"model": model, "platform": platform, "batch": batch}
     sizes = parse_dims(dims) if dims else None
     exports = Exports(wanted, {"platform": devices, "model": model, "batch": batch, "dims": sizes})
+    exports.check(problem)
     reference = None
     if goal.makespan < 1:
         roomy = without_limits(under[0])
@@ -274,10 +275,8 @@ def _run(
         chosen = plan_document(keeper.best, **asked, objective=keeper.objective, problem=problem)  # type: ignore[arg-type]
         outcome.files["plan"] = folder.write_json("plan.json", chosen)
         document = document | {"plan": chosen}
-        try:
-            outcome.files.update(exports.write(keeper.best, folder.path))
-        except HetgymError as error:  # the plan itself is shown all the same
-            refused = error
+        written, refused = exports.write(keeper.best, folder.path)  # the plan is shown all the same
+        outcome.files.update(written)
     if output.as_json:
         print_json(running.with_files(document, outcome))
     else:

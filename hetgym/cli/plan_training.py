@@ -60,6 +60,7 @@ def plan_training(
     layers = TransformerLayers(size, gpus, program)
     chosen: dict[str, Any] = {name: values for word, (name, values) in ANY.items() if word in words}
     problem = TrainingProblem(layers, gpus, global_batch, program, schedules=schedules, **chosen)
+    exports.check(None)
     names = [n for n in PLANNERS if n not in SLOW] if planner == "all" else [planner]
     found: dict[str, ParallelPlan] = {}
     refused: ProblemError | None = None
@@ -97,13 +98,15 @@ def plan_training(
     }
     folder = make_folder(output.root, output.name, output.force)
     write_bytes(folder / "plan.json", json.dumps(document["plan"], indent=1).encode(), ConfigError)
-    files = exports.write(found[best], folder)
+    files, lost = exports.write(found[best], folder)
     if not chosen and found[best].zero is not None:
         tell(f"no plan fits under {framework!r} as it is; the planner chose ZeRO and sequence parallelism, too")
     if interrupts.came:
         tell("interrupted: the search ended early; the plan is the best that it had found")
     if output.as_json:
         print_json(document)
+        if lost:
+            raise lost
         return 130 if interrupts.came else 0
     console = stdout()
     _print(figures, f"{model} on {gpus.name}, global batch {global_batch}, planned by {best}")
@@ -112,6 +115,8 @@ def plan_training(
         console.print(_planners(found, problem))
     for label, path in {"plan": folder / "plan.json", **files}.items():
         print_path(label, path)
+    if lost:
+        raise lost
     return 130 if interrupts.came else 0
 
 

@@ -6,20 +6,24 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hetgym._input.files import as_path, is_file, write_bytes
 from hetgym._input.json import parse
+from hetgym._types import IntArray
 from hetgym.bench.plan import plan_document
 from hetgym.errors import ConfigError, shown, unknown_name
 from hetgym.export.device_map import export_device_map
 from hetgym.export.llama_cpp import export_llama_cpp
 from hetgym.export.onnx_runtime import export_onnx_runtime
 from hetgym.export.pipelining import export_pipelining, export_stages
-from hetgym.export.placement import Placement
+from hetgym.export.placement import Placement, PlanLost
 from hetgym.parallel import ParallelPlan
 from hetgym.platform import Platform
 from hetgym.problem import Problem
@@ -142,12 +146,46 @@ def export_plan(
             _trace(plan, problem), os.fspath(model or ""), platform.name if platform else "", batch, problem=problem
         )
     else:
-        document = _of_operators(plan, format, file, _Context(problem, platform, model, batch, dims, weights, backend))
+        known = _problem(plan, problem)
+        if isinstance(plan, Schedule):
+            validate(known, plan)
+        given = _Context(problem, platform, model, batch, dims, weights, backend)
+        document = _of_operators(known, plan.assignment, format, file, given)
     if file is not None:
         args = document["args"] if format == "llama.cpp" else None
         text = shlex.join(args) if args is not None else json.dumps(document, indent=1)
         write_bytes(written_files(format, file)[0], f"{text}\n".encode(), ConfigError)
     return document
+
+
+def check_export(
+    format: str,
+    problem: Problem | None,
+    *,
+    platform: Platform | None = None,
+    model: str | os.PathLike[str] | None = None,
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> None:
+    """Refuse a form that holds no plan of a problem whatever, before a plan is searched for.
+
+    Args:
+        format: name of the form.
+        problem: the problem; None for a training step.
+        platform: its devices; without it, every accelerator counts as a GPU.
+        model: the model that is planned.
+        batch: batch size with which an ONNX file was imported.
+        dims: sizes of its named axes.
+
+    Raises:
+        ConfigError: such a form.
+    """
+    if problem is None:
+        _check_training(format)
+    elif format != "json":
+        one_device = np.zeros(problem.num_operators, np.int32)
+        with suppress(PlanLost):  # another plan may do
+            _of_operators(problem, one_device, format, None, _Context(problem, platform, model, batch, dims))
 
 
 def _names(what: str, names: Iterable[str] | None) -> list[str] | None:
@@ -173,20 +211,19 @@ class _Context:
     model: str | os.PathLike[str] | None
     batch: int | None
     dims: Mapping[str, int] | None
-    weights: Iterable[str] | None
-    backend: str
+    weights: Iterable[str] | None = None
+    backend: str = "CUDA"
 
 
 def _annotates(format: str, file: Path | None) -> bool:
     return format == "onnxruntime" and file is not None and file.suffix == ".onnx"
 
 
-def _of_operators(plan: Schedule | Trace, format: str, file: Path | None, given: _Context) -> dict[str, Any]:
-    """The document of a plan of operators."""
-    problem = _problem(plan, given.problem)
-    if isinstance(plan, Schedule):
-        validate(problem, plan)
-    placement = Placement.of(problem, plan.assignment, given.platform)
+def _of_operators(
+    problem: Problem, assignment: IntArray, format: str, file: Path | None, given: _Context
+) -> dict[str, Any]:
+    """The document of a placement of operators."""
+    placement = Placement.of(problem, assignment, given.platform)
     annotated = file if _annotates(format, file) else None
     make: dict[str, Callable[[], dict[str, Any]]] = {
         "onnxruntime": lambda: export_onnx_runtime(placement, given.model, given.batch, given.dims, annotated),
@@ -203,14 +240,16 @@ def _of_training(plan: ParallelPlan, format: str, layers: Sequence[str] | None) 
     Raises:
         ConfigError: the form holds none.
     """
-    if format == "json":
-        return plan.to_dict()
-    if format == "pipelining":
-        return export_stages(plan, layers)
-    raise ConfigError(
-        f"{format} holds no plan of a training step: its stages, replicas and micro-batches would be lost; "
-        "json and pipelining hold them"
-    )
+    _check_training(format)
+    return plan.to_dict() if format == "json" else export_stages(plan, layers)
+
+
+def _check_training(format: str) -> None:
+    if format not in ("json", "pipelining"):
+        raise ConfigError(
+            f"{format} holds no plan of a training step: its stages, replicas and micro-batches would be lost; "
+            "json and pipelining hold them"
+        )
 
 
 def _problem(plan: object, problem: Problem | None) -> Problem:

@@ -79,8 +79,8 @@ def export_onnx_runtime(
     kinds = {value: placement.where(i).kind for i, value in enumerate(results.values())}
     missing = kinds.keys() - {value for node in proto.graph.node for value in node.output}
     if missing:
-        lost(
-            PROGRAM, f"places the nodes inside functions of the model, such as the one of {min(missing)!r}, one by one"
+        raise ConfigError(
+            f"{PROGRAM} places the nodes inside functions of the model, such as the one of {min(missing)!r}, one by one"
         )
     if annotated is None:
         rules = _by_names(onnx, proto.graph.node, kinds)

@@ -162,10 +162,14 @@ class Placement:
         return module if module == "lm_head" else f"model.{module}"
 
 
+class PlanLost(ConfigError):
+    """A program cannot follow this plan, but may follow another one of the problem."""
+
+
 def lost(program: str, what: str) -> NoReturn:
     """Refuse a plan that a program cannot follow.
 
     Raises:
-        ConfigError: always.
+        PlanLost: always.
     """
-    raise ConfigError(f"{program} cannot follow this plan: it {what}")
+    raise PlanLost(f"{program} cannot follow this plan: it {what}")

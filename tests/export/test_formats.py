@@ -90,11 +90,38 @@ def test_the_command_refuses_before_it_plans(tmp_path: Path) -> None:
     assert done.returncode == 2 and "unknown format of plans 'onnx'; did you mean 'onnxruntime'" in done.stderr
     assert not (tmp_path / "results").exists()
     words = ("plan", "squeezenet", "--platform", "cpu-gpu", "--schedulers", "heft")
-    done = ask(*words, "--export", "llama.cpp", "--name", "p", cwd=tmp_path)
-    assert done.returncode == 2 and "language models, and squeezenet@cpu-gpu is not one of" in done.stderr
-    assert (tmp_path / "results" / "p" / "plan.json").exists()
+    for form, says in (
+        ("llama.cpp", "language models, and squeezenet@cpu-gpu is not one of"),
+        ("onnxruntime", "places the nodes of an .onnx file; plan one, not squeezenet"),
+        ("pipelining", "the operators of squeezenet@cpu-gpu are not named after modules"),
+        ("accelerate", "the operators of squeezenet@cpu-gpu are not named after modules"),
+    ):
+        done = ask(*words, "--export", "json:my.json", "--export", form, "--name", "p", cwd=tmp_path)
+        assert done.returncode == 2 and says in done.stderr
+    assert not (tmp_path / "results").exists() and not (tmp_path / "my.json").exists()
     done = ask(*words, "--layers", cwd=tmp_path)
     assert done.returncode == 2 and "no operators are named after layers" in done.stderr
+
+
+SPREAD = """
+from hetgym import Schedule, baselines
+
+@baselines.register("spread", kind="list", citation="-", complexity="-")
+def spread(problem):
+    n, d = problem.num_operators, problem.num_devices
+    return Schedule([i % d for i in range(n)], priority=[-float(i) for i in problem.arrays.position])
+"""
+
+
+def test_what_one_form_loses_does_not_stop_the_others(tmp_path: Path) -> None:
+    words = ["plan", "gpt2", "--platform", "cpu-2gpu-nvlink", "--schedulers", "spread", "--name", "p"]
+    (tmp_path / "spread.py").write_text(SPREAD)
+    words += ["--export", "accelerate", "--export", "pipelining", "--export", "json:my.json"]
+    done = ask(*words, "--import", "spread.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Accelerate cannot follow this plan" in done.stderr and "pipelining cannot follow this plan" in done.stderr
+    assert "plan.json" in done.stdout and "my.json" in done.stdout and "device_map.json" not in done.stdout
+    assert json.loads((tmp_path / "my.json").read_text())["operators"]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +159,8 @@ def test_training_plans_are_exported(tmp_path: Path) -> None:
     words += ("--planner", "uniform-grid", "--export", "json:t.json", "--export", "accelerate")
     done = ask(*words, cwd=tmp_path)
     assert done.returncode == 2 and "accelerate holds no plan of a training step" in done.stderr
+    assert not (tmp_path / "results").exists()
+    assert ask(*words[:-2], cwd=tmp_path).returncode == 0
     assert json.loads((tmp_path / "t.json").read_text())["format"] == "hetgym-parallel-plan"
 
 
