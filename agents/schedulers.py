@@ -15,7 +15,7 @@ from hetgym.planning.protocols import Scheduler
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.search.search import check_limits
-from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
 LARGEST = 2_000
@@ -93,7 +93,7 @@ def place_v2_search(
     """
     check_limits("place-v2-search", budget, seconds)
     small = problem.num_operators <= LARGEST
-    if start == "best" and seconds is not None and small and as_runtime(runtime) == PRESETS["classic"]:
+    if start == "best" and seconds is not None and small and as_runtime(runtime).is_classic:
         return place_v1_search(problem, seed, budget, seconds)
     return load("place-v2").plan(problem, seconds, runtime=runtime, start=start, operators=budget, seed=seed)
 

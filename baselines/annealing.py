@@ -18,7 +18,7 @@ from hetgym.schedule import Schedule
 from hetgym.search import walk
 from hetgym.search.moves import propose, try_shift
 from hetgym.search.search import Cooling, Search, Staged, check_limits, run
-from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
 DECODES = ("bottom-level", "order", "insertion")
@@ -125,7 +125,7 @@ class Annealing(Staged):
                 f"annealing: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1"
             )
         share, switches = heat / max(problem.num_operators, 30) ** 2, as_runtime(runtime)
-        if switches == PRESETS["classic"]:
+        if switches.is_classic:
             self.enter(WalkAnnealing(problem, start, decode, seed, share, cooling))
         else:
             reorder = MIX[decode][-1] / sum(MIX[decode]) if decode != "bottom-level" else REORDER

@@ -21,9 +21,9 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.search import course, regions
 from hetgym.search import walk as walks
-from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
-from hetgym.sim.kernel import Switches
+from hetgym.sim.kernel import Switches, keeps_order
 
 RUNS = (1, 2, 3, 5, 8)
 """Lengths of the runs of chain operators that are moved together."""
@@ -59,7 +59,7 @@ def cpgc(problem: Problem, budget: int = 2_000_000, runtime: str | Runtime = "cl
     if budget < 0:
         raise ConfigError(f"cpgc: budget is {budget}; it must not be negative")
     switches = as_runtime(runtime)
-    if switches != PRESETS["classic"]:
+    if not switches.is_classic:
         return _for_runtime(problem, budget, switches)
     starts = [heft(problem), single_device(problem), _path_start(problem)]
     best = min(starts, key=lambda schedule: schedule.makespan)
@@ -175,7 +175,7 @@ def _correct_course(p: ProblemArrays, c: course.Course, runs: IntArray, target: 
                             best, best_first, best_run, best_device = makespan, first, run, device
                     course.take_back(c, count)
         best_source, best_to = 0, 0
-        for place in range(length if switches.streams == 1 and not switches.work_conserving else 0):
+        for place in range(length if keeps_order(switches) else 0):
             for way in range(2):
                 source, to = regions.chain_turn(p, c, place, way == 0)
                 if source == to or not regions.overtakes(c, source, to) or c.counts[course.PLACED] >= target:

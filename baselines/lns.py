@@ -16,7 +16,7 @@ from hetgym.schedule import Schedule
 from hetgym.search import walk
 from hetgym.search.moves import draw, draw_bonus, on_chain, take_out, try_shift
 from hetgym.search.search import Search, Staged, check_limits, run
-from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
 COOLING = 0.05
@@ -84,7 +84,7 @@ class Lns(Staged):
         if size < 1 or not 0 < heat < np.inf:
             raise ConfigError(f"lns: size is {size} and heat {heat}; both must be positive")
         share, switches = heat / max(problem.num_operators, 30) ** 2, as_runtime(runtime)
-        if switches == PRESETS["classic"]:
+        if switches.is_classic:
             self.enter(WalkLns(problem, start, seed, size, share))
         else:
             sizes = min(size, problem.num_operators).bit_length()

@@ -19,7 +19,7 @@ from hetgym.search import course, device_orders, proposals, regions
 from hetgym.search.search import Cooling, Search, check_limits, run
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
-from hetgym.sim.kernel import Switches
+from hetgym.sim.kernel import Switches, keeps_order
 
 NAME = "region-annealing"
 
@@ -302,7 +302,7 @@ def _anneal(
         c.counts[course.TRIED] += 1
         limit = c.value[course.CURRENT] - temperature * np.log(1.0 - rng.random())
         if rng.random() < mix.reorder:
-            on_chain = switches.streams == 1 and not switches.work_conserving and rng.random() < mix.critical
+            on_chain = keeps_order(switches) and rng.random() < mix.critical
             source, to = regions.draw_chain_turn(p, c, rng) if on_chain else regions.draw_turn(p, c, rng)
             if source == to or not regions.overtakes(c, source, to):
                 continue

@@ -20,7 +20,7 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.search.device_orders import is_shop
 from hetgym.search.search import check_limits, clock, run
-from hetgym.sim import PRESETS, Objective, Runtime
+from hetgym.sim import Objective, Runtime
 from hetgym.sim import objective as as_objective
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name
@@ -106,7 +106,7 @@ def portfolio(
         switches = replace(switches, memory="enforce")
     start: str | Schedule = "best"
     if is_shop(problem) and (first := _start(problem, switches)):
-        share = 1 if switches == PRESETS["classic"] else 2
+        share = 1 if switches.is_classic else 2
         tabu = Tabu(problem, first, seed, switches)
         run(tabu, budget // share, None if seconds is None else seconds / share, began=began)
         start = tabu.schedule()

@@ -21,7 +21,7 @@ from hetgym.planning.critical import critical_chain, find_chain
 from hetgym.planning.ranks import assigned_bottom_level
 from hetgym.problem import ProblemArrays
 from hetgym.search.proposals import Network
-from hetgym.sim import PRESETS, Runtime, simulate
+from hetgym.sim import Runtime, simulate
 
 DRAWS = 128
 """Moves that are drawn for each that is priced."""
@@ -120,7 +120,7 @@ class SplitSearch:
     ) -> None:
         self.instance, self.tables, self._assembly = ground
         self.runtime, self.network, self.scheduler = runtime, network, get(scheduler)
-        self._exact = scheduler == "heft" and runtime == PRESETS["classic"]  # then no problem is made
+        self._exact = scheduler == "heft" and runtime.is_classic  # then no problem is made
         keys, entries = self.tables.legal.shape
         self._rng = generator(seed)
         self._moves = new_moves(DRAWS, keys)

@@ -115,8 +115,7 @@ def lower_bound(problem: Problem, linear: bool = False, runtime: str | Runtime =
     if switches.streams > 1:
         filled = problem.replace(cost=problem.cost * problem.occupancy)
     bound = max(communication_bound(timed), critical_path_bound(timed), area_bound(filled))
-    if switches.contention:
-        bound = max(bound, traffic_bound(problem, switches))
+    bound = max(bound, traffic_bound(problem, switches))
     return max(bound, combined_bound(filled)) if linear else bound
 
 
@@ -130,11 +129,13 @@ def traffic_bound(problem: Problem, runtime: str | Runtime) -> float:
         runtime: a preset's name, or the switches; 0 if its transfers never wait.
     """
     switches = as_runtime(runtime)
+    if switches.communication == "free":
+        return 0.0
     possible = np.isfinite(problem.cost)
     home = np.where(possible.sum(axis=1) == 1, possible.argmax(axis=1), -1)
     a, b = home[problem.edge_source], home[problem.edge_target]
     forced = np.flatnonzero((a >= 0) & (b >= 0) & (a != b))
-    if len(forced) == 0 or not switches.contention:
+    if len(forced) == 0:
         return 0.0
     messages: dict[tuple[int, ...], float] = {}
     for k in forced.tolist():

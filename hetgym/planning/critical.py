@@ -12,7 +12,7 @@ from hetgym.planning.ranks import upward_rank
 from hetgym.planning.timeline import Timeline, of_schedule
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.sim import PRESETS, Runtime, simulate
+from hetgym.sim import Runtime, simulate
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.blame import blame
 
@@ -60,7 +60,7 @@ def critical_chain(problem: Problem, schedule: Schedule, runtime: str | Runtime 
         runtime: the runtime that runs the schedule; under any but ``classic`` the chain is that of
             :func:`~hetgym.sim.blame`.
     """
-    if as_runtime(runtime) != PRESETS["classic"]:
+    if not as_runtime(runtime).is_classic:
         return np.array(blame(simulate(problem, schedule, unlimited(runtime))).chain, np.int32)
     chain = np.empty(problem.num_operators, np.int32)
     return chain[: find_chain(problem.arrays, of_schedule(problem, schedule), chain)]

@@ -129,7 +129,7 @@ def replanned(problem: Problem, plan: Schedule, runtime: str | Runtime) -> Sched
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     switches = as_runtime(runtime)
-    if switches == Runtime():
+    if switches.is_classic:
         return plan
     if not limited(problem, switches):
         return timeline.with_times(problem, plan, switches)

@@ -19,7 +19,7 @@ from hetgym.planning.decode import DECODES, decode_all, decode_placement, new_de
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule, validate
 from hetgym.sim.run import Setting, new_workspace, run, setting
-from hetgym.sim.runtime import PRESETS, Runtime
+from hetgym.sim.runtime import Runtime
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.simulation import simulate
 
@@ -91,7 +91,7 @@ def evaluate(
     if switches.memory == "enforce":
         return np.array([_within_memory(problem, decode_placement(problem, a, decode), switches) for a in assignments])
     rank, how = ranks.upward_rank(problem), DECODES.index(decode)
-    ready, classic = setting(problem, switches), switches == PRESETS["classic"]
+    ready, classic = setting(problem, switches), switches.is_classic
     return _in_parts(
         len(assignments), lambda part: _evaluate(problem, assignments[part], rank, how, ready, classic), threads
     )

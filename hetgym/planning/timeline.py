@@ -62,14 +62,8 @@ def new_timeline(problem: Problem, runtime: Runtime = PRESETS["classic"], room: 
         start=np.zeros(n),
         finish=np.zeros(n),
         busy=new_intervals(n, d),
-        moves=NOTHING if books_nothing(runtime) else new_bookings(problem, runtime, room),
+        moves=NOTHING if runtime.plans_as_classic else new_bookings(problem, runtime, room),
     )
-
-
-def books_nothing(runtime: Runtime) -> bool:
-    """True if a timeline for the runtime is one for the classic model."""
-    switches = runtime.communication, runtime.transfers, runtime.dispatch
-    return switches == ("free", "per_edge", 0.0) and runtime.memory != "enforce"
 
 
 def planned(problem: Problem, placed: Timeline, runtime: Runtime = PRESETS["classic"], scheduler: str = "") -> Schedule:
@@ -83,7 +77,7 @@ def planned(problem: Problem, placed: Timeline, runtime: Runtime = PRESETS["clas
     """
     order, pointer = device_order(placed)
     rows = [order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)]
-    if runtime == PRESETS["classic"]:
+    if runtime.is_classic:
         return Schedule.timed(placed.assignment, rows, placed.start, placed.finish, scheduler)
     return as_run(problem, Schedule.timed(placed.assignment, rows, None, None, scheduler), runtime)
 

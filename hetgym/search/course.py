@@ -42,6 +42,7 @@ from hetgym.sim.kernel import (
     Switches,
     book_transfer,
     copy_size,
+    keeps_order,
     makespan_of,
     shares_copy,
 )
@@ -220,7 +221,7 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
         inside=np.zeros(n, np.bool_),
         best_assignment=np.zeros(n, np.int32),
         best_order=np.zeros(n, np.int32),
-        clockwork=new_clockwork(problem, runtime) if needs_events(problem, runtime) else NOTHING,
+        clockwork=NOTHING if runtime.keeps_order else new_clockwork(problem, runtime),
         value=np.zeros(2),
         counts=np.zeros(6, np.int64),
     )
@@ -243,21 +244,15 @@ def turns_of(problem: Problem, schedule: Schedule) -> IntArray:
     return np.lexsort((problem.arrays.position, schedule.start, schedule.finish)).astype(np.int32)
 
 
-def needs_events(problem: Problem, runtime: Runtime) -> bool:
-    """True if operators run beside each other, or in an order that the plan does not give: only the loop has these."""
-    switches = setting(problem, runtime).switches
-    return switches.streams > 1 or switches.work_conserving
-
-
 def exact(problem: Problem, runtime: Runtime) -> bool:
     """True if the times of a course are those of a simulation, bit for bit."""
-    return needs_events(problem, runtime) or not setting(problem, runtime).clock
+    return not runtime.keeps_order or not setting(problem, runtime).clock
 
 
 def switches_of(problem: Problem, runtime: Runtime) -> Switches:
-    """A runtime as courses see it: without events, links serve one transfer at a time in the order of the plan."""
+    """A runtime as courses see it: without the event loop, links serve one transfer at a time, in the plan's order."""
     switches = setting(problem, runtime).switches
-    if needs_events(problem, runtime):
+    if not runtime.keeps_order:
         return switches
     communication = FIFO if switches.communication == FAIR else switches.communication
     return switches._replace(
@@ -626,7 +621,7 @@ def find_tails(p: ProblemArrays, c: Course, first: int, last: int, switches: Swi
         switches: see :func:`switches_of`.
     """
     n, d = p.cost.shape
-    in_order = switches.streams == 1 and not switches.work_conserving
+    in_order = keeps_order(switches)
     row = last // GRID + 1
     top = min(n, row * GRID) - 1
     for device in range(d):

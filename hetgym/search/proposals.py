@@ -23,7 +23,7 @@ from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.search import course, regions, sum_tree
 from hetgym.search.moves import draw
-from hetgym.sim.kernel import Switches
+from hetgym.sim.kernel import Switches, keeps_order
 
 FEATURES = (
     "saved",
@@ -347,7 +347,7 @@ def look(
     a, i = c.assignment[operator], operator
     makespan = c.value[course.CURRENT]
     unit = n / (makespan * d)
-    in_order = switches.streams == 1 and not switches.work_conserving
+    in_order = keeps_order(switches)
     if not in_order and g.counts[TAILS] != c.counts[course.KEPT]:
         _find_realised_tails(p, c, g)
         g.counts[TAILS] = c.counts[course.KEPT]

@@ -19,7 +19,7 @@ from hetgym.planning import capacity
 from hetgym.planning.timeline import Timeline, planned
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import PRESETS, Runtime
+from hetgym.sim import Runtime
 
 SLICE = 20_000
 """Largest number of operators placed between two readings of the clock."""
@@ -138,7 +138,7 @@ class Estimated(Search):
             OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
         """
         self.problem, self.runtime = problem, runtime
-        self.exact = runtime == PRESETS["classic"]
+        self.exact = runtime.is_classic
 
         def first(room: FloatArray) -> Schedule:
             self.room = room

@@ -43,6 +43,12 @@ class Switches(NamedTuple):
     by_arrival: bool = False
 
 
+@step
+def keeps_order(switches: Switches) -> bool:
+    """As :attr:`hetgym.Runtime.keeps_order`; schedules by priority do not."""
+    return switches.streams == 1 and not switches.work_conserving
+
+
 @record
 class State(NamedTuple):
     """Everything that a simulation fills in, with or without a clock.

@@ -38,22 +38,20 @@ def setting(problem: Problem, runtime: Runtime, by_priority: bool = False) -> Se
         runtime: the switches.
         by_priority: true if schedules give priorities instead of device orders.
     """
-    free_choice = by_priority or runtime.order != "fixed"
     switches = Switches(
         communication=COMMUNICATION.index(runtime.communication),
         transfers=TRANSFERS.index(runtime.transfers),
         dispatch=float(runtime.dispatch),
         streams=int(runtime.streams),
         overlap=float(runtime.overlap),
-        work_conserving=free_choice,
+        work_conserving=by_priority or runtime.order != "fixed",
         by_arrival=runtime.order == "ready",
     )
     factor = np.ones(problem.num_operators)
     if runtime.noise > 0:
         factor = np.exp(runtime.noise * np.random.default_rng(runtime.seed).standard_normal(problem.num_operators))
-    pushed = runtime.transfers != "aggregated"
-    apart = runtime.communication == "free" or (runtime.communication == "fifo" and problem.private_links)
-    return Setting(switches, factor, free_choice or runtime.streams > 1 or not pushed or not apart)
+    shared = runtime.communication == "fifo" and not problem.private_links
+    return Setting(switches, factor, by_priority or runtime.needs_clock or shared)
 
 
 def online_setting(problem: Problem, runtime: Runtime) -> Setting:

@@ -106,10 +106,43 @@ class Runtime:
         changed = [f for f in fields(self) if getattr(self, f.name) != f.default]
         return f"Runtime({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in changed)})"
 
+    # Every short cut of the package asks one of these four; docs/extending.md lists who relies on which.
     @property
-    def contention(self) -> bool:
-        """True if transfers wait for each other or slow each other down."""
-        return self.communication != "free"
+    def is_classic(self) -> bool:
+        """True if every switch has its default.
+
+        Then the times that a timeline plans are those of a simulation, bit for bit: plans need not be simulated, and
+        walks (:mod:`hetgym.search.walk`) may price changes.
+        """
+        return self == Runtime()
+
+    @property
+    def plans_as_classic(self) -> bool:
+        """True if transfers, hosts and memory delay nothing, so that a timeline has nothing to book.
+
+        Then list schedulers place every operator as under ``classic``. Streams, orders and noise may still change the
+        simulated times.
+        """
+        free = self.communication == "free" and self.transfers == "per_edge"
+        return free and self.dispatch == 0.0 and self.memory != "enforce"
+
+    @property
+    def keeps_order(self) -> bool:
+        """True if a device runs one operator at a time, in the order of the schedule.
+
+        Then an operator starts when the one before it on its device has ended, or later: longest paths may follow
+        device orders, and courses (:mod:`hetgym.search.course`) need no event loop.
+        """
+        return self.streams == 1 and self.order == "fixed"
+
+    @property
+    def needs_clock(self) -> bool:
+        """True if launches depend on the order of events, whatever the links: only the event loop gives exact times.
+
+        Where it is False, a sweep along the device orders gives the times of the event loop, bit for bit; under
+        ``communication="fifo"`` only if no link serves two pairs of devices (:attr:`hetgym.Problem.private_links`).
+        """
+        return not self.keeps_order or self.transfers == "aggregated" or self.communication in ("fair", "endpoint")
 
 
 PRESETS: dict[str, Runtime] = {

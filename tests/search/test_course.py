@@ -32,7 +32,7 @@ def simulated(problem: Problem, runtime: Runtime, line: course.Course) -> float:
 
 
 def afresh(problem: Problem, runtime: Runtime, line: course.Course) -> float:
-    if course.needs_events(problem, runtime):
+    if not runtime.keeps_order:
         return simulated(problem, runtime, line)
     return float(course.new_course(problem, runtime, line.assignment, line.order).value[course.CURRENT])
 

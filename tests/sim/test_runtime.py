@@ -4,23 +4,67 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import strategies
 from hypothesis import given
+from hypothesis import strategies as st
+from steps import callable_step
 
 from hetgym import ConfigError, Problem, Runtime, Schedule, UnknownName, evaluate, simulate
+from hetgym.planning import place_by_priority, ranks
 from hetgym.sim import PRESETS, runtime
+from hetgym.sim.kernel import keeps_order
+from hetgym.sim.run import setting
 from hetgym.sim.runtime import runtime_name
 
 
 def test_presets() -> None:
     assert runtime("classic") == Runtime() == PRESETS["classic"]
     assert runtime("links") == Runtime(communication="fifo")
-    assert not runtime("classic").contention
-    assert runtime("links").contention
+
+
+PROMISES = {
+    "classic": ("is_classic", "plans_as_classic", "keeps_order"),
+    "links": ("keeps_order",),
+    "donf": ("keeps_order", "needs_clock"),
+    "fair": ("keeps_order", "needs_clock"),
+    "ready": ("plans_as_classic", "needs_clock"),
+    "framework": ("needs_clock",),
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_promises_of_presets(name: str) -> None:
+    every = {word for words in PROMISES.values() for word in words}
+    assert {word for word in every if getattr(PRESETS[name], word)} == set(PROMISES[name])
+
+
+@given(switches=strategies.runtimes(communication="free", transfers="per_edge", dispatch=0.0), data=st.data())
+def test_list_schedulers_place_as_under_classic_where_nothing_is_booked(switches: Runtime, data: st.DataObject) -> None:
+    problem = data.draw(strategies.problems())
+    assert switches.plans_as_classic
+    rank = ranks.upward_rank(problem)
+    placed = [place_by_priority(problem, rank, runtime=under).assignment for under in (Runtime(), switches)]
+    assert placed[0].tolist() == placed[1].tolist()
+
+
+@given(problem=strategies.machines(), switches=strategies.runtimes())
+def test_kernels_know_who_keeps_the_order(problem: Problem, switches: Runtime) -> None:
+    assert callable_step(keeps_order)(setting(problem, switches).switches) == switches.keeps_order
+    assert setting(problem, switches).clock or not switches.needs_clock
+
+
+def test_every_short_cut_asks_a_property() -> None:
+    """Code that compares whole runtimes would miss a switch whose default is harmless."""
+    root, asked = Path(__file__).parents[2], re.compile(r"[=!]= (PRESETS\[|Runtime\(\))")
+    files = [f for room in ("hetgym", "agents", "baselines") for f in (root / room).rglob("*.py")]
+    assert len(files) > 300
+    assert [f.name for f in files if asked.search(f.read_text("utf-8"))] == ["runtime.py"]
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -16,7 +16,7 @@ from hetgym.planning.list_scheduling import place_in_order
 from hetgym.planning.ready_queue import ReadyQueue, new_queue
 from hetgym.planning.timeline import new_timeline
 from hetgym.problem import Problem, ProblemArrays
-from hetgym.sim import PRESETS, Runtime, simulate
+from hetgym.sim import Runtime, simulate
 
 
 class ScheduleInstance(NamedTuple):
@@ -63,8 +63,7 @@ def prepare(problem: Problem, runtime: Runtime, completion: str, reference: floa
     weight, communication = problem.mean_cost, problem.mean_communication
     path = _fill(p, weight, communication, queue, upward, downward, optimistic, tail, order, fastest, begin)
     if reference is None:
-        classic = runtime == PRESETS["classic"]
-        reference = _planned_makespan(problem, order) if classic else heft_makespan(problem, runtime)
+        reference = _planned_makespan(problem, order) if runtime.is_classic else heft_makespan(problem, runtime)
     return ScheduleInstance(
         problem=problem,
         order=order,

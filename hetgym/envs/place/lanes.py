@@ -36,7 +36,7 @@ from hetgym.errors import ConfigError
 from hetgym.planning import timeline
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Runtime, Trace, simulate
+from hetgym.sim import Trace, simulate
 from hetgym.workloads import as_problem
 
 _REMEMBERED = 256  # problems
@@ -100,9 +100,9 @@ class PlaceLanes(RecordLanes):
         self._schedules: list[Schedule | None] = [None] * count
         self._insertion, self._sparse = rules.decode != "append", sparse
         # Under these rules the simulated times equal the planned ones, bit for bit, so nothing need be simulated.
-        self._exact = rules.simulated == Runtime() and rules.decode in ("insertion", "append")
+        self._exact = rules.simulated.is_classic and rules.decode in ("insertion", "append")
         self._planned = replace(rules.simulated, memory="off", noise=0.0, seed=0)  # masks respect capacities
-        self._books = not timeline.books_nothing(self._planned)
+        self._books = not self._planned.plans_as_classic
         self._like = timeline.new_timeline(ANY, self._planned) if self._books else TIMELINE
         self._known: Remembered[Problem, Prepared] = Remembered(max(_REMEMBERED, source.size))
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)

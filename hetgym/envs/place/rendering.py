@@ -7,7 +7,7 @@ import numpy as np
 from hetgym._types import FloatArray
 from hetgym.envs.core.rendering import device_lines
 from hetgym.envs.place.instance import ScheduleInstance
-from hetgym.planning.timeline import Timeline, books_nothing
+from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem
 from hetgym.sim import Runtime
 from hetgym.sim.gantt import time_unit
@@ -29,7 +29,7 @@ def partial_trace(problem: Problem, placed: Timeline, runtime: Runtime) -> Trace
     a, b = placed.assignment[problem.edge_source], placed.assignment[problem.edge_target]
     sent = finish[problem.edge_source]
     arrived = sent + transfer_times(problem, a, b, problem.edge_bytes)
-    if not books_nothing(runtime):
+    if not runtime.plans_as_classic:
         booked = decided[problem.edge_source] & decided[problem.edge_target] & (a != b)
         arrived = np.where(booked, placed.moves.arrived, sent)
         sent = np.where(booked & (placed.moves.sent >= 0), placed.moves.sent, arrived)

@@ -31,7 +31,7 @@ from hetgym.graph import DataflowGraph
 from hetgym.graph.transforms import fuse, split
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Runtime, simulate
+from hetgym.sim import simulate
 from hetgym.sim.trace import Trace
 
 GRAPHS = 64
@@ -53,7 +53,7 @@ class Splits:
         self.rules, self.menu, self._graphs = rules, menu, graphs
         self.scheduler, self.model, self.runtime = get(rules.scheduler), cost_model(rules.costs), rules.simulated
         # What HEFT plans for the classic runtime is what comes out, bit for bit, so it need not be simulated.
-        self._exact = rules.scheduler == "heft" and self.runtime == Runtime() and rules.memory == "ignore"
+        self._exact = rules.scheduler == "heft" and self.runtime.is_classic and rules.memory == "ignore"
         # Keys are object ids. Every cached value holds its object, so that no id is reused while it is a key.
         self._instances: Remembered[tuple[int, int], tuple[Pair, SplitInstance]] = Remembered(graphs)
         self._nodes: Remembered[tuple[int, Chosen], tuple[SplitInstance, SplitNode | None]] = Remembered(_NODES)
