@@ -465,7 +465,7 @@ def test_a_lost_process_is_replaced(program: Program) -> None:
     assert program.schedule(named("heft")).status == "ok"
 
 
-def test_a_folder_that_stays_is_not_left_to_the_next_call(program: Program, tmp_path: Path) -> None:
+def test_a_closed_program_leaves_no_folder_and_starts_again(program: Program) -> None:
     program.schedule(named("heft"))
     assert program._nursery is not None
     before = program._nursery._folder

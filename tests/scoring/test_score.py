@@ -17,11 +17,14 @@ from scoring.others import all_gone, descendants
 
 from hetgym.baselines import get
 from hetgym.errors import ConfigError
-from hetgym.scoring import REFERENCE, Program, fresh_problems, score
+from hetgym.scoring import REFERENCE, Limits, Program, fresh_problems, score
 from hetgym.sim import simulate
 from hetgym.workloads import ProblemSpec, load_suite
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="programs run in forks")
+
+PATIENT = Limits(seconds=100.0)
+"""For programs that call schedulers, whose kernels may have to be compiled."""
 
 FRAIL = """
 from hetgym.baselines import get
@@ -37,7 +40,7 @@ def test_rows_are_ratios_to_best_known_makespans_and_to_a_search(tmp_path: Path)
     (tmp_path / "frail.py").write_text(FRAIL)
     specs = [spec for spec in load_suite("hetbench-v2").specs if spec.name.startswith(("cholesky", "layered-20"))][2:4]
     done = []
-    with Program(tmp_path / "frail.py") as program:
+    with Program(tmp_path / "frail.py", PATIENT) as program:
         found = score(
             program, specs, fresh_problems(specs, 2, 3), ["links", "links"], lambda *told: done.append(told[1:])
         )
@@ -99,7 +102,8 @@ def test_the_command_prints_json_and_tells_of_failures_by_its_exit_code(tmp_path
 )
 def test_a_program_that_cannot_be_loaded_is_told_once(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "mine.py").write_text(text)
-    done = ask("score", "mine.py", "--suite", "quick", "--seconds", "1s", "--out", "s.json", cwd=tmp_path)
+    seconds = "1s" if "while" in text else "60s"
+    done = ask("score", "mine.py", "--suite", "quick", "--seconds", seconds, "--out", "s.json", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert (found["status"], found["rows"]) == (f"the program cannot be loaded: {says}", [])
     assert (found["score"], found["calls"], found["valid"]) == (0.0, 0, 0)
@@ -120,8 +124,8 @@ def schedule(problem):
 
 def test_times_beyond_those_of_problems_are_failures(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
-    words = ("score", "slow.py", "--suite", "quick", "--shown", "2", "--fresh", "1", "--runtime", "classic")
-    done = ask(*words, "--runtime", "links", cwd=tmp_path)
+    words = ("score", "slow.py", "--suite", "quick", "--shown", "2", "--fresh", "1", "--seconds", "100s")
+    done = ask(*words, "--runtime", "classic", "--runtime", "links", cwd=tmp_path)
     found = json.loads(done.stdout)
     long = "speed: operator 0 ('T1') would take more than 1e+100 s"
     assert [row["status"] for row in found["rows"]] == [long] * 4 + ["ok"] * 2
@@ -140,7 +144,7 @@ def schedule(problem):
         signal.signal(number, signal.SIG_IGN)
     os.umask(0)
     os.mkdir("note", 0o300)
-    time.sleep(60)
+    time.sleep(100)
 """
 
 
@@ -149,7 +153,7 @@ def schedule(problem):
 def test_whatever_ends_the_scorer_loses_no_row_and_leaves_nothing(tmp_path: Path, how: str) -> None:
     (tmp_path / "stays.py").write_text(STAYS)
     (tmp_path / "tmp").mkdir()
-    words = command("score", "stays.py", "--suite", "quick", "--fresh", "0", "--seconds", "50s", "--out", "s.json")
+    words = command("score", "stays.py", "--suite", "quick", "--fresh", "0", "--seconds", "100s", "--out", "s.json")
     environment = os.environ | {"TMPDIR": str(tmp_path / "tmp")}
     with subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as scorer:
         try:
