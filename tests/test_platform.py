@@ -88,6 +88,8 @@ def test_equal_latencies_go_by_hops_then_by_names():
     assert platform.route("a", "b")[0].end == "s1"
     direct = Platform("p", devices, (*links, *both_ways("a", "b", 1.0)), ("s2", "s1"))
     assert len(direct.route("a", "b")) == 1
+    far = [*both_ways("a", "r1", 0.25), *both_ways("r1", "r2", 0.25), *both_ways("r2", "b", 0.5), *links]
+    assert len(Platform("p", devices, tuple(far), ("s2", "s1", "r1", "r2")).route("a", "b")) == 2
 
 
 def test_devices_do_not_forward():

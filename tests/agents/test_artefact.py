@@ -48,7 +48,7 @@ def test_shipped_files_are_written_again_byte_for_byte(tmp_path: Path, name: str
         ('{"format": "own", "version": 2}', "not a own of format version 1"),
         ("1" * 5000, "not JSON"),
         (" " * (2 << 20), "longer than 1 MiB"),
-        ('{"format": "own", "version": 1, "x": NaN}', "NaN is no JSON number"),
+        ('{"format": "own", "version": 1, "x": NaN}', "NaN is not a JSON number"),
     ],
     ids=range(7),
 )

@@ -72,7 +72,7 @@ def test_round_trip_and_equal_bytes(tmp_path: Path) -> None:
         ({"a.npy": npy(ARRAYS["a"], (2, 0))}, "another version"),
         ({"header.npy": header(x="y" * 2000)}, "the header is longer"),
         ({"header.npy": npy(np.frombuffer(b"[" * 800, np.uint8))}, "nested too deeply"),
-        ({"header.npy": npy(np.frombuffer(b'{"x": NaN}', np.uint8))}, "NaN is no JSON number"),
+        ({"header.npy": npy(np.frombuffer(b'{"x": NaN}', np.uint8))}, "NaN is not a JSON number"),
         ({"header.npy": npy(np.frombuffer(b"[]", np.uint8))}, "not a JSON object"),
         ({"a.npy": b"\x93NUMPY"}, "not a readable archive"),
         ({"c.npy": npy(0.0)}, "missing or unexpected arrays 'c'"),

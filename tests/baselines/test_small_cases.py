@@ -216,3 +216,11 @@ def test_gdl_looks_at_the_first_of_descendants_that_get_equally_much() -> None:
     assert starts("gdl", problem)[0][0] == 0
     swapped = Problem.from_arrays([[2.0, 2.0], [9.0, 1.0], [1.0, 9.0]], [(0, 2, 20.0), (0, 1, 20.0)])
     assert starts("gdl", swapped)[0][0] == 1
+
+
+def test_pets_takes_the_shorter_of_operators_of_equal_rank() -> None:
+    """Operators 0 and 1 have ranks of 5 + 1 and 2 + 4; of 2 and 3, ranks and costs are equal."""
+    problem = Problem.from_arrays([[5.0, 5.0], [2.0, 2.0]] + [[1.0, 1.0]] * 2, [(0, 2, 1.0), (1, 3, 4.0)])
+    assert starts("pets", problem)[0][:2] == [1, 0]  # operator 1 goes first, to device 0
+    alike = Problem.from_arrays([[2.0, 2.0]] * 2, [])
+    assert starts("pets", alike)[0] == [0, 1]

@@ -106,7 +106,7 @@ def saved(script, products, tmp_path_factory):
         ({"gpu": {}}, "data sheet"),
         ({"gpu": {"peak_flops": -1.0, "memory_bandwidth": 1.0, "processors": 1, "cache_bytes": 1.0}}, "peak_flops"),
         ({"limits": [1.0, -1.0]}, "limits are"),
-        ({"limits": [0.0, float("nan")]}, "NaN is no JSON number"),
+        ({"limits": [0.0, float("nan")]}, "NaN is not a JSON number"),
         ({"scatter": "wide"}, "scatter are"),
         ({"card": None}, "card"),
     ],

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from execution.pretend import Pretender, random_graph
 
-from hetgym.execution.calibration import calibrate, calibration_schedules, fit_line, in_topological_order
+from hetgym import Problem
+from hetgym.execution.calibration import (
+    calibrate,
+    calibration_schedules,
+    fit_line,
+    in_topological_order,
+    remote_bytes,
+)
 from hetgym.execution.placements import held_out_placements
 from hetgym.execution.predicting import planning_problem, predict
 from hetgym.schedule import validate
@@ -119,3 +126,19 @@ def test_lines_do_not_follow_outliers_nor_go_below_zero() -> None:
     assert below.seconds == 0
     assert below.per_byte > 0
     assert fit_line(x, np.full(50, np.nan))(x).tolist() == [0.0] * 50
+
+
+def test_slopes_through_the_origin_are_weighted_by_size() -> None:
+    """Three small messages seem to take next to nothing; the large one takes 2 s a byte."""
+    found = fit_line(np.array([1.0, 2.0, 3.0, 100.0]), np.array([0.01, 0.01, 0.01, 200.0]))
+    assert (found.seconds, found.per_byte) == (0.0, 2.0)
+
+
+def test_the_first_reader_in_the_order_of_its_device_brings_a_tensor() -> None:
+    """Operators 1 and 2 read tensor 0 on device 1; operator 3 reads it on device 0, and operator 4 another one."""
+    edges = [(0, 1, 5.0), (0, 2, 6.0), (0, 3, 5.0), (0, 4, 7.0)]
+    problem = Problem.from_arrays(np.ones((5, 2)), edges, tensors=[0, 0, 0, 1])
+    where = np.array([0, 1, 1, 0, 1])
+    for row, first in (([1, 2, 4], [5.0, 0.0]), ([2, 1, 4], [0.0, 6.0])):
+        found = remote_bytes(problem, where, [np.array([0, 3]), np.array(row)])
+        assert found.tolist() == [0.0, *first, 0.0, 7.0]

@@ -120,6 +120,17 @@ def test_experts_stay_in_the_memory_of_the_cpu() -> None:
     assert "Vulkan0" in export_plan(plan, "llama.cpp", problem=problem, backend="Vulkan")["args"]
 
 
+@pytest.mark.parametrize("first", range(LAYERS))
+def test_rules_name_the_layers_unless_they_hold_for_all(first: int) -> None:
+    problem = problem_of("cpu-gpu", experts=4)
+    plan = schedule(problem, {"embed": 0, rf"layers\.[{first}-5]\.mlp\.experts": 0})
+    found = export_plan(plan, "llama.cpp", problem=problem)
+    reader = Reader(found["args"], LAYERS)
+    for k in range(LAYERS):
+        assert reader.tensor(f"blk.{k}.ffn_up_exps.weight") == ("CPU" if k >= first else "CUDA0")
+    assert (r"\d+" in next(iter(found["override_tensor"]))) == (first == 0)
+
+
 def test_a_gpu_that_holds_overridden_weights_alone_gets_no_layers() -> None:
     """Without --tensor-split, llama.cpp splits the layers over both GPUs."""
     problem = problem_of(experts=4)

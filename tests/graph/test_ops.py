@@ -44,6 +44,13 @@ CASES = {
                 [Tensor((7, 1, 2, 3))]), 7 * 2 * (2 * (60 + 36) + 10 * 12)),
     # scores 4 x 6 and context 4 x 8, both 2 x 8 per score; softmax 5 a score
     "attention": (op("Attention", [Tensor((4, 8)), Tensor((6, 8)), Tensor((6, 8))], [Tensor((4, 8))]), 24 * (32 + 5)),
+    "einsum": (op("Einsum", [Tensor((2, 3)), Tensor((3, 5))], [Tensor((2, 5))], equation="ij,jk->ik"), 2 * 2 * 3 * 5),
+    # two multiply-adds for each combination of four indices
+    "einsum of three": (op("Einsum", [Tensor((2, 3)), Tensor((3, 5)), Tensor((5, 7))], [Tensor((2, 7))],
+                           equation="ij, jk, kl -> il"), 2 * 2 * 210),
+    "einsum of one": (op("Einsum", [Tensor((2, 3))], [Tensor((3, 2))], equation="ij->ji"), 0),
+    "einsum of batches": (op("Einsum", [Tensor((4, 6, 2, 3)), Tensor((6, 3, 5))], [Tensor((4, 6, 2, 5))],
+                             equation="...ij,...jk->...ik"), 2 * 24 * 30),
     "pool": (op("MaxPool", [X], [Tensor((2, 3, 4, 4))], kernel_shape=(2, 2)), 2 * 3 * 16 * 4),
     "global pool": (op("GlobalAveragePool", [X], [Tensor((2, 3, 1, 1))]), 2 * 3 * 64),
     "relu": (op("Relu", [X], [X]), 384),

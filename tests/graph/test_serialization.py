@@ -227,8 +227,8 @@ def test_missing_fields(field):
     [
         ('{"format"', "not JSON"),
         ('{"name": "a", "name": "b"}', "field 'name' appears twice"),
-        ('{"version": NaN}', "NaN is no JSON number"),
-        ('{"version": -Infinity}', "-Infinity is no JSON number"),
+        ('{"version": NaN}', "NaN is not a JSON number"),
+        ('{"version": -Infinity}', "-Infinity is not a JSON number"),
         ('{"a":' * 100_000, "nested too deeply"),
         ('{"version": ' + "9" * 10_000 + "}", "not JSON"),
         ('{"version": 1e999, "format": "hetgym-graph"}', "version is inf"),

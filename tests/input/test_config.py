@@ -127,3 +127,28 @@ def test_whole_numbers_fit_an_array():
             read(Count, {"number": number}, "f")
     with pytest.raises(PlatformError, match="x is a huge number; it must be at least 0 and at most 3"):
         check_number(10**400, "x", PlatformError, maximum=3)
+
+
+@pytest.mark.parametrize(
+    ("value", "limits", "legal"),
+    [
+        (0.0, {}, True),
+        (-1e-300, {}, False),
+        (0.0, {"positive": True}, False),
+        (1e-300, {"positive": True}, True),
+        (2, {"minimum": 2}, True),
+        (1.999, {"minimum": 2}, False),
+        (3, {"maximum": 3}, True),
+        (3.001, {"maximum": 3}, False),
+        (float("inf"), {}, False),
+        (float("inf"), {"finite": False}, True),
+        (float("nan"), {"finite": False}, False),
+        ("1", {}, False),
+        (None, {}, False),
+    ],
+)
+def test_numbers_at_their_limits(value: object, limits: dict[str, Any], legal: bool) -> None:
+    if legal:
+        return check_number(value, "it", ConfigError, **limits)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="^it is .*; it must be (at least|positive)"):
+        check_number(value, "it", ConfigError, **limits)  # type: ignore[arg-type]

@@ -148,7 +148,7 @@ def test_json_round_trip(xeon: MachineCard) -> None:
         ({"memory": -1}, "must be finite and at least 0"),
         ({"memory": "much"}, "expected a number"),
         ({"load": [1, 2]}, "has 2 entries, expected 3"),
-        ({"load": [1, 2, float("nan")]}, "NaN is no JSON number"),
+        ({"load": [1, 2, float("nan")]}, "NaN is not a JSON number"),
         ({"cpu": "\x1b[31m red"}, "printable line"),
         ({"versions": {"torch": "x" * 300}}, "printable line"),
         ({"gpus": [{"driver": "1"}]}, "key 'model' is missing"),

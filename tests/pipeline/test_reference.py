@@ -25,6 +25,19 @@ def test_equal_cuts_by_hand() -> None:
     assert step.reference_cut == tuple(Stage(k, k + 1, k % 4) for k in range(8)) and step.reference == 28.5
 
 
+def test_equal_cuts_differ_by_one_block_at_most() -> None:
+    """Five blocks on four devices: the last stage has two, of one second each."""
+    cuts = cut_problem(PipelineProblem.chain([[2.0], [2.0], [2.0], [1.0], [1.0]], [DeviceKind("gpu", 4)]))
+    assert cuts.reference_cut == (Stage(0, 1, 0), Stage(1, 2, 1), Stage(2, 3, 2), Stage(3, 5, 3))
+    assert cuts.reference == 2.0
+
+
+def test_of_equal_cuts_the_first_that_is_tried_counts() -> None:
+    """A single device is tried before two, and device 0 before device 1."""
+    cuts = cut_problem(PipelineProblem.chain([[2.0], [0.0]], [DeviceKind("gpu", 2)]))
+    assert cuts.reference_cut == (Stage(0, 2, 0),) and cuts.reference == cuts.alone == 2.0
+
+
 def test_the_kind_that_is_faster_alone() -> None:
     kinds = [DeviceKind("slow", 2), DeviceKind("fast", 2)]
     cuts = cut_problem(PipelineProblem.chain([[9.0, 1.0]] * 4, kinds))

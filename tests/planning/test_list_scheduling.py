@@ -61,6 +61,7 @@ def test_the_fastest_device_is_one_that_can_run_most() -> None:
     assert fastest_device(problem, [0, 1]) == 2
     assert fastest_device(problem, [0]) == 0
     assert single_device_placement(problem).tolist() == [1, 1, 1]
+    assert fastest_device(Problem.from_arrays([[3.0, 1.0, 1.0], [1.0, 2.0, 2.0]], [])) == 1  # of equal ones the first
     mixed = Problem.from_arrays([[1.0, INF], [1.0, 3.0], [INF, 2.0]], [])
     assert single_device_placement(mixed).tolist() == [0, 0, 1]
 

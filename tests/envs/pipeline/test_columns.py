@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hetgym.envs import BLOCK_FEATURES, CUT_FEATURES, STAGE_FEATURES, HetPipelineEnv
-from hetgym.pipeline import DeviceKind, PipelineProblem
+from hetgym.pipeline import DeviceKind, PipelineProblem, TrainingPipeline
 
 COST = np.array([[3.0, 2.0], [1.0, 4.0], [2.5, 1.5], [2.0, 3.0], [1.0, 1.0]])
 KINDS = [DeviceKind("gpu", 2, 30.0), DeviceKind("cpu", 1)]
@@ -140,3 +140,16 @@ def test_stages_of_training_pay_for_both_passes_over_their_ends() -> None:
         assert found["ended"][action] * pace == pytest.approx(ended)
         assert found["load"][action] * pace == pytest.approx(load)
         obs, *_ = env.step(action)
+
+
+def test_memory_counts_the_chunks_that_a_device_has_already() -> None:
+    """Blocks 0 and 1 leave 3 bytes on device 0, block 2 leaves 4 on device 1; block 3 leaves 8 of a hundred."""
+    chain = PipelineProblem.chain([[1.0]] * 6, [DeviceKind("gpu", 2, 100.0)])
+    training = TrainingPipeline(chain, stash=[1.0, 2.0, 4.0, 8.0, 16.0, 1.0], state=0.0)
+    env = HetPipelineEnv(training, objective="training", schedule="interleaved", micro_batches=4, chunks=2)
+    env.reset(seed=0)
+    for action in (1, 0, 2):
+        obs, _, _, _, info = env.step(action)
+    assert info["action_mask"][:2].all()
+    left = columns(obs["candidates"], CUT_FEATURES)["memory_left"]
+    assert left[:2] == pytest.approx([1 - 12 / 100, 1 - 11 / 100])

@@ -142,3 +142,24 @@ def test_an_action_that_is_not_legal_takes_the_first_of_devices_that_finish_equa
     env.reset(seed=0)
     *_, info = env.step(99)
     assert info["illegal_actions"] == 1 and info["schedule"].assignment.tolist() == [1]
+
+
+def test_the_fullest_moment_so_far_counts_against_later_operators() -> None:
+    """Operator 0 writes 8 bytes; with the weights of 1 and 2, 6 bytes, they are more than the 12 of device 0."""
+    problem = hetgym.Problem.from_arrays(
+        [[3.0, 3.0], [2.0, 2.0], [1.0, 1.0]],
+        [],
+        weight_bytes=[0.0, 1.0, 5.0],
+        output_bytes=[8.0, 1.0, 1.0],
+        memory_capacity=[12.0, 100.0],
+    )
+    env = HetScheduleEnv(problem, memory="mask")
+    env.reset(seed=0)
+    for _ in range(2):
+        _, _, _, _, info = env.step(0)
+    assert info["action_mask"].tolist() == [False, True]
+    roomy = HetScheduleEnv(problem.replace(memory_capacity=np.array([14.0, 100.0])), memory="mask")
+    roomy.reset(seed=0)
+    for _ in range(2):
+        _, _, _, _, info = roomy.step(0)
+    assert info["action_mask"].tolist() == [True, True]

@@ -247,3 +247,20 @@ def test_applying_the_groups_again_changes_nothing(graph):
     fusion = fuse(graph)
     again = apply_groups(graph, [row[::-1] for row in reversed(fusion.members)])
     assert again.graph == fusion.graph and again.members == fusion.members
+
+
+def test_a_value_that_is_read_in_part_and_whole_counts_whole() -> None:
+    table, few = Tensor((1000,), constant=True, name="w"), Tensor((10,))
+    whole, part = Operator("whole", "Relu", (table,), (Tensor((1000,)),)), Operator("part", "Slice", (table,), (few,))
+    for nodes in ([whole, part], [part, whole]):
+        (fused,) = apply_groups(DataflowGraph(nodes, []), [[0, 1]]).graph.operators
+        assert fused.attributes["reads"] == 4000.0 and fused.inputs == (table,)
+    assert part.bytes_read == 40.0
+
+
+def test_the_operands_of_the_anchor_come_first() -> None:
+    a, w, y = Tensor((4, 8)), Tensor((8, 2), constant=True, name="w"), Tensor((4, 2))
+    nodes = [Operator("r", "Relu", (a,), (a,)), Operator("p", "MatMul", (a, w), (y,))]
+    (fused,) = apply_groups(DataflowGraph(nodes, [(0, 0, 1)]), [[0, 1]]).graph.operators
+    assert (fused.kind, fused.inputs, fused.attributes["operands"]) == ("Fused-matmul", (w, a), 2)
+    assert fused.attributes["anchor_inner"] == (0, 4, 8) and fused.attributes["fused"] == "Relu+MatMul"

@@ -11,7 +11,7 @@ from hetgym import DataflowGraph, Problem, Runtime, UnknownName, load_graph, loa
 from hetgym.baselines import heft, single_device
 from hetgym.graph import Operator, Tensor, from_json, to_json, zoo
 from hetgym.graph.transforms import training
-from hetgym.graph.transforms.training import gradient_operator
+from hetgym.graph.transforms.training import gradient_operator, weights_of
 
 X = Tensor((4, 16))
 
@@ -47,6 +47,23 @@ def test_gradients_of_several_readers_are_summed() -> None:
     backward = next(op for op in step.operators if op.name == "a/backward")
     assert backward.flops == 2 * 4 * 16 * 16 + 64
     assert [t.shape for t in backward.inputs].count((4, 16)) == 2
+
+
+@pytest.mark.parametrize(("optimizer", "each"), [("sgd", 2), ("momentum", 4), ("adam", 12)])
+def test_gradients_of_a_weight_that_is_read_twice_are_summed(optimizer: str, each: int) -> None:
+    """One addition for each of 256 numbers, and the arithmetic of the optimizer."""
+    first, second = layer("a"), replace(layer("b"), inputs=layer("a").inputs)
+    update = training(DataflowGraph([first, second], [(0, 0, 1)]), optimizer).operators[-1]
+    assert update.name == "a.w/update" and update.flops == 256 * (each + 1)
+
+
+def test_running_statistics_are_not_learnt() -> None:
+    x = Tensor((1, 8, 4, 4))
+    statistics = tuple(Tensor((8,), constant=True, name=name) for name in ("scale", "bias", "mean", "var"))
+    norm = Operator("n", "BatchNormalization", (x, *statistics), (x,))
+    assert [weight.name for weight in weights_of(norm)] == ["scale", "bias"]
+    mask = Tensor((4, 4), "int64", constant=True, name="m")
+    assert weights_of(Operator("g", "Gemm", (X, mask, Tensor((), constant=True)), (X,))) == []
 
 
 @pytest.mark.parametrize(("optimizer", "states"), [("sgd", 0), ("momentum", 1), ("adam", 2)])
