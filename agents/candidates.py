@@ -1,4 +1,4 @@
-"""Trained policies that use candidate features alone, in compiled code without PyTorch: a class for each decision."""
+"""Policies that use candidate features alone, in compiled code without PyTorch: a class for each decision."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class CandidatePolicy(Decider):
 
     Args:
         weights: of an :class:`~hetgym.agents.networks.ActorCritic` of the level ``candidates``, by name.
-        card: their origin, as JSON values; ``network`` describes the network, ``recipe`` its training.
+        card: their origin, as JSON values; ``network`` describes the network, ``recipe`` its training, ``arguments``
+            the environment of a rule.
 
     Attributes:
         kind: kind of decision, one of :data:`~hetgym.agents.actions.COLUMNS`.
@@ -112,7 +113,7 @@ class CandidatePolicy(Decider):
     @property
     def arguments(self) -> dict[str, Any]:
         """Arguments of the environment that the policy expects, apart from problems, sizes and conditions."""
-        return manner(self.card.get("recipe", {}).get("arguments", {})) | {"observation": "candidates"}
+        return manner(self.card.get("recipe", self.card).get("arguments", {})) | {"observation": "candidates"}
 
     def play(
         self, samples: int | None = None, temperature: float | None = None, seed: int = 0, **arguments: Any

@@ -1,4 +1,4 @@
-"""Trained policies in the table of schedulers: shipped ones, and policies read from files."""
+"""Policies and rules in the table of schedulers: shipped ones, and policies read from files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from hetgym.agents.candidates import CandidatePolicy
 from hetgym.agents.pretrained import load
 from hetgym.agents.regions.planner import RegionPlanner
+from hetgym.agents.rules import rule
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning.baseline import Baseline
 from hetgym.planning.decode import by_start, decode_in_order
@@ -26,7 +27,6 @@ def place_v1(problem: Problem, passes: int = 4) -> Schedule:
     """The pretrained place policy, greedy: the best of an episode in each of a few orders of decisions.
 
     Args:
-        problem: the problem to schedule.
         passes: number of orders.
 
     Raises:
@@ -39,7 +39,6 @@ def place_v1_search(problem: Problem, seed: int = 0, budget: int = 1_000_000, se
     """The pretrained place policy, improved by a large-neighbourhood search in which it reinserts operators.
 
     Args:
-        problem: the problem to schedule.
         seed: of all draws.
         budget: largest number of operators placed in trials.
         seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
@@ -55,7 +54,6 @@ def place_v2(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The pretrained region policy: regions that it proposes are priced, some for each operator.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:
@@ -78,7 +76,6 @@ def place_v2_search(
     classic model: whatever share of the time it had there, the rest was better spent on it, too.
 
     Args:
-        problem: the problem to schedule.
         start: the schedule that is improved, or the name of its scheduler; ``"best"``: the best of ``peft-again``,
             ``heft`` and ``single-device``.
         seed: of all draws.
@@ -98,22 +95,14 @@ def place_v2_search(
     return load("place-v2").plan(problem, seconds, runtime=runtime, start=start, operators=budget, seed=seed)
 
 
-def dispatch_v1(problem: Problem) -> Schedule:
-    """The pretrained dispatch policy: operators are inserted in the order of their starts in a run without noise.
-
-    Args:
-        problem: the problem to schedule.
-    """
-    return _dispatched(load("dispatch-v1"), problem)
+def dispatch(problem: Problem) -> Schedule:
+    """The dispatch rule: operators are inserted in the order of their starts in a run without noise."""
+    return _dispatched(rule("dispatch"), problem)
 
 
-def dispatch_v2(problem: Problem) -> Schedule:
-    """The dispatch policy whose roll-outs follow a plan, which is improved before each decision.
-
-    Args:
-        problem: the problem to schedule.
-    """
-    return _dispatched(load("dispatch-v2"), problem)
+def planned_dispatch(problem: Problem) -> Schedule:
+    """The dispatch rule whose roll-outs follow a plan, which is improved before each decision."""
+    return _dispatched(rule("planned-dispatch"), problem)
 
 
 def _dispatched(policy: CandidatePolicy, problem: Problem) -> Schedule:
@@ -147,7 +136,6 @@ def plan_by_file(problem: Problem, path: str) -> Schedule:
     """A trained policy read from a file, one greedy episode.
 
     Args:
-        problem: the problem to schedule.
         path: of the policy's weights.
     """
     return _scheduler(path)(problem)
@@ -157,7 +145,6 @@ def plan_for_runtime_by_file(problem: Problem, path: str, runtime: str | Runtime
     """A trained policy read from a file, which plans for the runtime.
 
     Args:
-        problem: the problem to schedule.
         path: of the policy's weights.
         runtime: the runtime that will run the schedule.
 

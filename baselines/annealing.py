@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hetgym._input.random import generator
@@ -17,10 +19,11 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.search import walk
 from hetgym.search.moves import propose, try_shift
-from hetgym.search.search import Cooling, Search, Staged, check_limits, run
+from hetgym.search.search import Cooling, Search, Staged, searched
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
+PILOT = "pilot"
 DECODES = ("bottom-level", "order", "insertion")
 MIX = {"insertion": (1, 1, 1, 1, 1, 0), "bottom-level": (1, 1, 1, 1, 1, 0), "order": (1, 1, 1, 1, 1, 4)}
 """Relative frequencies of the moves of :mod:`hetgym.search.moves`."""
@@ -48,8 +51,7 @@ def annealing(
     :func:`~hetgym.baselines.region_annealing`, which prices what it does by simulation.
 
     Args:
-        problem: the problem to schedule.
-        start: name of the scheduler whose schedule is improved.
+        start: name of the scheduler whose schedule is improved; ``"pilot"`` searches, too, and its work counts.
         decode: ``"bottom-level"`` takes operators in the order of the placement's own bottom levels;
             ``"order"`` searches the order together with the placement, from the start's own;
             ``"insertion"`` keeps that of upward ranks. Under another runtime than ``classic`` the start's own
@@ -66,47 +68,19 @@ def annealing(
         ConfigError: a negative budget, a time that is not positive, or temperatures that do not fall.
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    began = check_limits("annealing", budget, seconds)
-    search = Annealing(problem, start, decode, seed, heat, cooling, runtime)
-    run(search, budget, seconds, began=began)
-    return search.schedule()
-
-
-def pilot_annealing(
-    problem: Problem,
-    decode: str = "bottom-level",
-    seed: int = 0,
-    heat: float = 60.0,
-    cooling: float = 0.05,
-    budget: int = 1_000_000,
-    seconds: float | None = None,
-    runtime: str | Runtime = "classic",
-) -> Schedule:
-    """Pilot with insertion and the optimistic cost table, then annealing from its schedule.
-
-    Args:
-        problem: the problem to schedule.
-        decode: the order in which operators are placed, see :func:`annealing`.
-        seed: of all draws.
-        heat: first temperature, times squared number of operators over the makespan.
-        cooling: last temperature over the first.
-        budget: largest number of operators placed in trials, Pilot's included.
-        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        UnknownName: no such decode.
-        ConfigError: a negative budget, a time that is not positive, or temperatures that do not fall.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-    """
-    began = check_limits("pilot-annealing", budget, seconds)
-    search = PilotAnnealing(problem, decode, seed, heat, cooling, runtime)
-    run(search, budget, seconds, began=began)
-    return search.schedule()
+    return searched(
+        "annealing", budget, seconds, lambda: Annealing(problem, start, decode, seed, heat, cooling, runtime)
+    )
 
 
 class Annealing(Staged):
-    """The search behind :func:`annealing`."""
+    """The search behind :func:`annealing`.
+
+    Attributes:
+        rest: makes the search that follows Pilot, where that is the first stage.
+    """
+
+    rest: Callable[[], Annealing] | None = None
 
     def __init__(
         self,
@@ -118,6 +92,12 @@ class Annealing(Staged):
         cooling: float = 0.05,
         runtime: str | Runtime = "classic",
     ) -> None:
+        if start == PILOT:
+            pilot = Pilot(problem, runtime=runtime)
+            self.rest = lambda: Annealing(problem, pilot.schedule(), decode, seed, heat, cooling, runtime)
+            self.rest()  # refuses bad options before any work
+            self.enter(pilot)
+            return
         if decode not in DECODES:
             raise unknown_name("decode", decode, DECODES)
         if not (0 < heat < np.inf and 0 < cooling <= 1):
@@ -131,12 +111,20 @@ class Annealing(Staged):
             reorder = MIX[decode][-1] / sum(MIX[decode]) if decode != "bottom-level" else REORDER
             self.enter(RegionAnnealing(problem, start, seed, share, cooling, switches, 1, reorder, exchanged=0.0))
 
+    def advance(self, target: int, total: int) -> None:
+        """Decide, then walk, until the target is reached; see :meth:`Search.advance`."""
+        super().advance(target, total)
+        if self.rest is not None and self.finished:
+            self.enter(self.rest(), self.placed)
+            self.rest = None
+            if self.placed < target and not self.finished:
+                super().advance(target, total)
+
 
 class WalkAnnealing(Search):
     """Annealing of a walk, under the classic model.
 
     Args:
-        problem: the problem to schedule.
         start: the schedule that is improved, or the name of its scheduler.
         decode: see :func:`annealing`.
         seed: of all draws.
@@ -173,32 +161,6 @@ class WalkAnnealing(Search):
         if self.first.makespan <= self.walk.value[walk.BEST]:
             return self.first
         return walk.best_schedule(self.problem, self.walk)
-
-
-class PilotAnnealing(Staged):
-    """The search behind :func:`pilot_annealing`."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        decode: str = "bottom-level",
-        seed: int = 0,
-        heat: float = 60.0,
-        cooling: float = 0.05,
-        runtime: str | Runtime = "classic",
-    ) -> None:
-        self.problem, self.options = problem, (decode, seed, heat, cooling, runtime)
-        pilot = Pilot(problem, runtime=runtime)
-        Annealing(problem, pilot.schedule(), *self.options)  # refuses bad options before any work
-        self.enter(pilot)
-
-    def advance(self, target: int, total: int) -> None:
-        """Decide, then walk, until the target is reached; see :meth:`Search.advance`."""
-        super().advance(target, total)
-        if isinstance(self.stage, Pilot) and self.finished:
-            self.enter(Annealing(self.problem, self.stage.schedule(), *self.options), self.placed)
-            if self.placed < target and not self.finished:
-                super().advance(target, total)
 
 
 # Before each iteration the walk has a complete current schedule whose value is its makespan, and w.best_* hold the best

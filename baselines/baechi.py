@@ -98,7 +98,6 @@ def earliest_start_first(problem: Problem, favourite: IntArray, runtime: Runtime
     """Earliest start first within memory, with devices that wait for favourite children.
 
     Args:
-        problem: the problem to schedule.
         favourite: [n] the successor for which a device is kept after the operator ran on it, -1 for none;
             an operator is the favourite of one other at most.
         runtime: the runtime that will run the schedule.

@@ -21,7 +21,6 @@ def min_min(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     Ties go to the smaller topological position, then to the smaller device.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:
@@ -41,7 +40,6 @@ def max_min(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     position, then to the smaller device.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:
@@ -58,7 +56,6 @@ def duplex(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The better of Min-Min and Max-Min; of equally long schedules that of Min-Min.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:
@@ -81,7 +78,6 @@ def sufferage(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     paper lets one for each device go in a round.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

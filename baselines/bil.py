@@ -29,7 +29,6 @@ def bil(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     paper compares further BIMs; here they go to the smaller topological position, then to the smaller device.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

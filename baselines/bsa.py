@@ -34,7 +34,6 @@ def bsa(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     capacities are enforced, an operator whose device has no room for its weights may move, too.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

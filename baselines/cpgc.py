@@ -47,7 +47,6 @@ def cpgc(problem: Problem, budget: int = 2_000_000, runtime: str | Runtime = "cl
     corrected again as long as that shortens the plan.
 
     Args:
-        problem: the problem to schedule.
         budget: largest number of operators placed in trial schedules, over all starts: it bounds the time, the
             same on every machine.
         runtime: the runtime that will run the schedule.

@@ -17,7 +17,6 @@ def cpop(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The critical path goes to the one device that runs it fastest, the rest by earliest finish.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

@@ -20,7 +20,6 @@ def dls(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     Ties go to the smaller topological position, then to the smaller device.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:
@@ -46,7 +45,6 @@ def gdl(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     Ties go to the higher level, then to the smaller topological position, then to the smaller device.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

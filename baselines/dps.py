@@ -30,7 +30,6 @@ def dps(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     Ties go to the smaller topological position, then to the smaller device.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

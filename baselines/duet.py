@@ -26,7 +26,6 @@ def duet(problem: Problem, budget: int = 1_000_000, runtime: str | Runtime = "cl
     as that shortens the whole schedule; the best change of a round is made.
 
     Args:
-        problem: the problem to schedule.
         budget: largest number of subgraphs placed in trial schedules.
         runtime: the runtime that will run the schedule. If it enforces capacities, operators for whose weights the
             device of their subgraph has no room go where they finish first.

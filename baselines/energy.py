@@ -44,7 +44,6 @@ def energy_heft(
     22(8), 2011; they compare devices by ratios instead. On a problem that states no power this is HEFT.
 
     Args:
-        problem: the problem to schedule.
         weight: of energy; 0 gives the placement and the makespan of HEFT.
         reclaim: False to run everything at full clock, see :func:`hetgym.planning.slack.reclaim_slack`.
         speeds: clocks that operators may run at, as shares of the full one.
@@ -96,7 +95,6 @@ def trade_offs(
     alone, and the given schedules; each also with its slack reclaimed.
 
     Args:
-        problem: the problem to schedule.
         objectives: names out of ``makespan``, ``energy`` and ``cost``.
         runtime: the runtime that will run the plans.
         speeds: clocks that operators may run at, as shares of the full one.
@@ -150,7 +148,6 @@ def best_for(
     """The best plan of :func:`trade_offs` for an objective, which is relative to the plan of HEFT without limits.
 
     Args:
-        problem: the problem to schedule.
         goal: the objective.
         runtime: the runtime that will run the plan.
         beside: further plans to choose from.

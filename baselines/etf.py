@@ -17,7 +17,6 @@ def etf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     position, then to the smaller device. Operators are appended.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

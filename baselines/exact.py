@@ -55,7 +55,6 @@ def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int 
     machine's speed, so allow enough time for the proof.
 
     Args:
-        problem: the problem to schedule.
         seconds: wall-clock limit of the solver [s].
         workers: the solver's threads; their strategies differ, so more is not always faster.
         seed: of the solver.
@@ -85,7 +84,6 @@ def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int =
     transfer on the way can make the result longer than the solver believes by a tick at most.
 
     Args:
-        problem: the problem to schedule.
         seconds: wall-clock limit of the solver [s].
         workers: the solver's threads.
         seed: of the solver.

@@ -32,7 +32,6 @@ def fcp(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     Ties go to the smaller topological position, and to the device that becomes idle first.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule; devices are chosen for ``classic``.
 
     Raises:
@@ -62,7 +61,6 @@ def flb(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     inputs arrive while devices are busy; then the smaller device.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule; devices are chosen for ``classic``.
 
     Raises:

@@ -24,7 +24,6 @@ def graham(problem: Problem, order: Sequence[int] | None = None, runtime: str | 
     transfers. On identical devices the makespan is at most (2 - 1/p) times the optimum.
 
     Args:
-        problem: the problem to schedule.
         order: the list, a permutation of the operators; topological order by default.
         runtime: the runtime that will run the schedule. If it enforces capacities, an operator is passed over where
             a device has no room for its weights.

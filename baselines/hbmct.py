@@ -31,7 +31,6 @@ def hbmct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     devices ends first. Ties go to the larger rank, the smaller topological position, the smaller device.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule; devices are chosen for ``classic``.
 
     Raises:

@@ -30,7 +30,6 @@ def hcpt(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     Ties, times that differ by rounding only among them, go to the smaller topological position.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

@@ -16,7 +16,6 @@ def heft(problem: Problem, insertion: bool = True, runtime: str | Runtime = "cla
     scheduling (Sinnen, Sousa, IEEE TPDS 16(6), 2005), except that a transfer holds all links of its route together.
 
     Args:
-        problem: the problem to schedule.
         insertion: False appends to each device's end instead.
         runtime: the runtime that will run the schedule.
 

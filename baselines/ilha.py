@@ -35,7 +35,6 @@ def ilha(problem: Problem, chunk: int | None = None, runtime: str | Runtime = "c
     position, then to the smaller device.
 
     Args:
-        problem: the problem to schedule.
         chunk: number of operators of a chunk; four for each device by default.
         runtime: the runtime that will run the schedule.
 

@@ -31,7 +31,6 @@ def cpgc_partition(
     its part, and the order is found operator by operator. Never worse than the best single device.
 
     Args:
-        problem: the problem to schedule.
         inner: scheduler of the parts, any registered name.
         theta: least weight of a key operator, as a share of the mean run time; see :func:`key_operators`.
         runtime: the runtime that will run the schedule. If it enforces capacities, operators for whose weights the

@@ -15,7 +15,7 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.search import walk
 from hetgym.search.moves import draw, draw_bonus, on_chain, take_out, try_shift
-from hetgym.search.search import Search, Staged, check_limits, run
+from hetgym.search.search import Search, Staged, searched
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
@@ -49,7 +49,6 @@ def lns(
     in :func:`~hetgym.baselines.region_annealing`, which prices what it does by simulation.
 
     Args:
-        problem: the problem to schedule.
         start: name of the scheduler whose schedule is improved.
         seed: of all draws.
         size: largest number of operators removed at once.
@@ -63,10 +62,7 @@ def lns(
         ConfigError: a negative budget, a time that is not positive, or a size or temperature that is not positive.
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    began = check_limits("lns", budget, seconds)
-    search = Lns(problem, start, seed, size, heat, runtime)
-    run(search, budget, seconds, began=began)
-    return search.schedule()
+    return searched("lns", budget, seconds, lambda: Lns(problem, start, seed, size, heat, runtime))
 
 
 class Lns(Staged):
@@ -95,7 +91,6 @@ class WalkLns(Search):
     """Large-neighbourhood search on a walk, under the classic model.
 
     Args:
-        problem: the problem to schedule.
         start: name of the scheduler whose schedule is improved.
         seed: of all draws.
         size: largest number of operators removed at once.

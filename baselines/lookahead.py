@@ -25,7 +25,6 @@ def lookahead_heft(problem: Problem, runtime: str | Runtime = "classic") -> Sche
     operator's own finish if it has none. Ties go to the smaller device.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

@@ -30,7 +30,6 @@ def mapping_heuristic(problem: Problem, runtime: str | Runtime = "classic") -> S
     smaller device.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

@@ -28,7 +28,6 @@ def mct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Minimum completion time: each operator in its turn where it completes first, appended.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:
@@ -45,7 +44,6 @@ def met(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Minimum execution time: each operator where it runs fastest, however busy that device is.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:
@@ -65,7 +63,6 @@ def olb(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     Neither the operator's cost there nor its transfers are looked at. Ties go to the smaller device.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

@@ -25,7 +25,6 @@ def pets(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     ranks are used as they are; on both textbook examples the order is the same.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

@@ -15,7 +15,7 @@ from hetgym.planning import ranks, timeline
 from hetgym.planning.list_scheduling import place_in_order, place_within
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.search.search import Estimated, check_limits, run
+from hetgym.search.search import Estimated, searched
 from hetgym.search.walk import TIE
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
@@ -43,7 +43,6 @@ def pilot(
     every decision that found a better one.
 
     Args:
-        problem: the problem to schedule.
         completion: ``"insertion"`` fills idle gaps, ``"append"`` does not.
         optimistic: true if the heuristic adds PEFT's optimistic cost when it compares devices.
         budget: largest number of operators placed in completions; when it is spent, the heuristic's choices stand.
@@ -59,10 +58,7 @@ def pilot(
     >>> pilot(textbook("topcuoglu")).makespan
     73.0
     """
-    began = check_limits("pilot", budget, seconds)
-    search = Pilot(problem, completion, optimistic, runtime)
-    run(search, budget, seconds, began=began)
-    return search.schedule()
+    return searched("pilot", budget, seconds, lambda: Pilot(problem, completion, optimistic, runtime))
 
 
 class Pilot(Estimated):

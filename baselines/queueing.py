@@ -27,7 +27,6 @@ def fcfs(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     finished, and the device is taken while the operator waits for them.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:
@@ -43,7 +42,6 @@ def sjf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     ties in topological order.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

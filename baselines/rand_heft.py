@@ -17,7 +17,7 @@ from hetgym.planning.list_scheduling import place_in_order, place_within
 from hetgym.planning.ready_queue import ReadyQueue, new_queue
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.search.search import Estimated, check_limits, run
+from hetgym.search.search import Estimated, searched
 from hetgym.search.walk import TIE
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
@@ -40,7 +40,6 @@ def rand_heft(
     Under another runtime than ``classic`` trials are judged by their booked times, and the best of them are simulated.
 
     Args:
-        problem: the problem to schedule.
         seed: of the noise.
         sigma: standard deviation of the logarithm of the noise.
         budget: largest number of operators placed in trials.
@@ -51,10 +50,7 @@ def rand_heft(
         ConfigError: a negative budget or spread, or a time that is not positive.
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    began = check_limits("rand-heft", budget, seconds)
-    search = RandHeft(problem, seed, sigma, runtime)
-    run(search, budget, seconds, began=began)
-    return search.schedule()
+    return searched("rand-heft", budget, seconds, lambda: RandHeft(problem, seed, sigma, runtime))
 
 
 class RandHeft(Estimated):

@@ -16,7 +16,7 @@ from hetgym.planning.timeline import as_run, timed_for, with_times
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.search import course, device_orders, proposals, regions
-from hetgym.search.search import Cooling, Search, check_limits, run
+from hetgym.search.search import Cooling, Search, searched
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.kernel import Switches, keeps_order
@@ -81,7 +81,6 @@ def region_annealing(
     The best schedule seen is returned, never worse than the start.
 
     Args:
-        problem: the problem to schedule.
         start: name of the scheduler whose schedule is improved; ``"best"``: the best of ``peft-again``, ``heft``
             and ``single-device``.
         seed: of all draws.
@@ -98,17 +97,13 @@ def region_annealing(
         ConfigError: a negative budget, a time that is not positive, or temperatures that do not fall.
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    began = check_limits(NAME, budget, seconds)
-    search = RegionAnnealing(problem, start, seed, heat, cooling, runtime)
-    run(search, budget, seconds, began=began)
-    return search.schedule()
+    return searched(NAME, budget, seconds, lambda: RegionAnnealing(problem, start, seed, heat, cooling, runtime))
 
 
 class RegionAnnealing(Search):
     """The search behind :func:`region_annealing`, and behind other searches under other runtimes than ``classic``.
 
     Args:
-        problem: the problem to schedule.
         start: the schedule that is improved, or the name of its scheduler, see :func:`region_annealing`.
         seed: of all draws.
         heat: first temperature, see :func:`region_annealing`.

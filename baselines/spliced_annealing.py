@@ -37,7 +37,6 @@ class SplicedAnnealing(Search):
     How many legs there are depends on the budget; in a short search there is only one, which is region annealing.
 
     Args:
-        problem: the problem to schedule.
         start: the schedule that is improved, or the name of its scheduler, see
             :func:`~hetgym.baselines.region_annealing.region_annealing`.
         seed: of all draws.

@@ -30,11 +30,14 @@ def _row(
     needs: tuple[str, ...] = (),
     search: str | None = None,
     model: str = "classic",
+    models: dict[str, str] | None = None,
+    aliases: dict[str, str] | None = None,
     **options: Any,
 ) -> Baseline:
     """A row; functions and searches are named as ``"folder.file:name"`` within hetgym."""
     begin = f"hetgym.{search}" if search else None
-    return Baseline(name, kind, f"hetgym.{function}", citation, complexity, options, needs, begin, model=model)
+    own = {"model": model, "models": models or {}, "aliases": aliases or {}}
+    return Baseline(name, kind, f"hetgym.{function}", citation, complexity, options, needs, begin, **own)
 
 
 _LEE = "Lee, Zomaya, IEEE TPDS 22(8), 2011 (energy beside time); Kimura et al., IEEE Cluster 2006 (slack)"
@@ -45,35 +48,25 @@ ROWS: tuple[Baseline, ...] = (
     _row("random", "trivial", "baselines.trivial:random_placement", "control", "O(n p)"),
     _row("round-robin", "trivial", "baselines.trivial:round_robin", "control", "O(n p)"),
     _row("single-device", "trivial", "baselines.trivial:single_device", "the default of every framework", "O(n p)"),
-    _row("adon", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", model="donf", priority="nested"),
-    _row("donf", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", model="donf"),
-    _row("donf-classic", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", communication="classic"),
     _row(
-        "donf-l", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", model="donf", communication="light"
-    ),
-    _row(
-        "donf-w",
+        "donf",
         "online",
         "baselines.donf:donf",
-        _LIN,
+        f"{_LIN}; ranks of HEFT and PEFT in its loop: this package",
         "O(n log n + e p + n p^2)",
         model="donf",
-        communication="link-wait",
-    ),
-    _row(
-        "donf2", "online", "baselines.donf:donf", _LIN, "O(n log n + e p + n p^2)", model="donf", priority="two-level"
+        models={"communication=classic": "classic"},
+        aliases={
+            "adon": "priority=nested",
+            "donf2": "priority=two-level",
+            "donf-classic": "communication=classic",
+            "donf-l": "communication=light",
+            "donf-w": "communication=link-wait",
+            "fifo-donf": "communication=link-wait:priority=none",
+            "heft-donf": "communication=link-wait:priority=upward",
+        },
     ),
     _row("fcfs", "online", "baselines.queueing:fcfs", _SILBERSCHATZ, "O(n r log n + e p), r ready at a time"),
-    _row(
-        "fifo-donf",
-        "online",
-        "baselines.donf:donf",
-        "control",
-        "O(n log n + e p + n p^2)",
-        model="donf",
-        communication="link-wait",
-        priority="none",
-    ),
     _row(
         "graham",
         "online",
@@ -134,14 +127,6 @@ ROWS: tuple[Baseline, ...] = (
     ),
     _row("hcpt", "list", "baselines.hcpt:hcpt", "Hagras, Janecek, ICPP Workshops 2003", "O(e (p + log n)), gaps aside"),
     _row("heft", "list", "baselines.heft:heft", _TOPCUOGLU, "O(e p + n log n), gaps aside"),
-    _row(
-        "heft-donf",
-        "list",
-        "baselines.heft_donf:heft_donf",
-        "ranks: Topcuoglu et al., IEEE TPDS 13(3), 2002; loop: Lin et al., J. Comput. Sci. Technol. 34(5), 2019",
-        "O(n log n + e p + n p^2)",
-        model="donf",
-    ),
     _row(
         "ilha",
         "list",
@@ -230,6 +215,7 @@ ROWS: tuple[Baseline, ...] = (
         _KIRKPATRICK,
         "O(trials (e + n)), less where trials end early",
         search="baselines.annealing:Annealing",
+        aliases={"pilot-annealing": "start=pilot"},
     ),
     _row(
         "cpgc",
@@ -254,42 +240,18 @@ ROWS: tuple[Baseline, ...] = (
         "O(trials (e + n)), less where trials end early",
         search="baselines.region_annealing:RegionAnnealing",
     ),
-    _row("pilot", "search", "baselines.pilot:pilot", _DUIN, "O(n p (e p + n log n))", search="baselines.pilot:Pilot"),
     _row(
-        "pilot-annealing",
-        "search",
-        "baselines.annealing:pilot_annealing",
-        _KIRKPATRICK,
-        "O(trials (e + n)), less where trials end early",
-        search="baselines.annealing:PilotAnnealing",
-    ),
-    _row(
-        "pilot-append",
+        "pilot",
         "search",
         "baselines.pilot:pilot",
         _DUIN,
         "O(n p (e p + n log n))",
         search="baselines.pilot:Pilot",
-        completion="append",
-    ),
-    _row(
-        "pilot-append-eft",
-        "search",
-        "baselines.pilot:pilot",
-        _DUIN,
-        "O(n p (e p + n log n))",
-        search="baselines.pilot:Pilot",
-        completion="append",
-        optimistic=False,
-    ),
-    _row(
-        "pilot-eft",
-        "search",
-        "baselines.pilot:pilot",
-        _DUIN,
-        "O(n p (e p + n log n))",
-        search="baselines.pilot:Pilot",
-        optimistic=False,
+        aliases={
+            "pilot-append": "completion=append",
+            "pilot-append-eft": "completion=append:optimistic=false",
+            "pilot-eft": "optimistic=false",
+        },
     ),
     _row(
         "rand-heft",

@@ -20,7 +20,7 @@ from hetgym.schedule import Schedule
 from hetgym.search import device_orders
 from hetgym.search.course import turns_of
 from hetgym.search.moves import draw
-from hetgym.search.search import Search, check_limits, run
+from hetgym.search.search import Search, searched
 from hetgym.search.walk import TIE
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
@@ -98,7 +98,6 @@ def tabu(
     schedule by simulation is returned, never worse than the start.
 
     Args:
-        problem: the problem to schedule.
         start: name of the scheduler whose schedule is improved.
         seed: of all draws.
         budget: largest number of operators timed in trials.
@@ -110,10 +109,7 @@ def tabu(
         ConfigError: a negative budget, or a time that is not positive.
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    began = check_limits(NAME, budget, seconds)
-    search = Tabu(problem, start, seed, runtime)
-    run(search, budget, seconds, began=began)
-    return search.schedule()
+    return searched(NAME, budget, seconds, lambda: Tabu(problem, start, seed, runtime))
 
 
 class Tabu(Search):

@@ -19,7 +19,6 @@ def single_device(problem: Problem, runtime: str | Runtime = "classic") -> Sched
     finish first.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:
@@ -32,7 +31,6 @@ def random_placement(problem: Problem, seed: int = 0, runtime: str | Runtime = "
     """Every operator on a device drawn evenly from those that can run it.
 
     Args:
-        problem: the problem to schedule.
         seed: of the draw.
         runtime: the runtime that will run the schedule.
 
@@ -50,7 +48,6 @@ def round_robin(problem: Problem, runtime: str | Runtime = "classic") -> Schedul
     """Operators in topological order dealt to the devices in turn, passing over those that cannot run them.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the schedule.
 
     Raises:

@@ -14,73 +14,46 @@ from hetgym.envs.registration import register
 from hetgym.planning.registry import offer
 
 if TYPE_CHECKING:
-    from hetgym import agents, baselines, bench, costs, envs, graph, parallel, pipeline, planning, sim, workloads
-    from hetgym.baselines.parallel import plan_training
-    from hetgym.errors import (
-        ConfigError,
-        GraphError,
-        HetgymError,
-        InvalidSchedule,
-        MissingExtra,
-        OutOfMemory,
-        PlatformError,
-        ProblemError,
-        UnknownName,
-    )
-    from hetgym.export import export_plan
-    from hetgym.graph import DataflowGraph, load_graph
-    from hetgym.planning import evaluate
-    from hetgym.platform import Device, Link, Platform, load_platform
-    from hetgym.portfolio import plan
-    from hetgym.problem import Problem
-    from hetgym.schedule import Schedule, validate
-    from hetgym.sim import Runtime, Trace, simulate
-    from hetgym.workloads import load_problem
+    from hetgym import agents as agents
+    from hetgym import baselines as baselines
+    from hetgym import bench as bench
+    from hetgym import costs as costs
+    from hetgym import envs as envs
+    from hetgym import graph as graph
+    from hetgym import parallel as parallel
+    from hetgym import pipeline as pipeline
+    from hetgym import planning as planning
+    from hetgym import sim as sim
+    from hetgym import workloads as workloads
+    from hetgym.baselines.parallel import plan_training as plan_training
+    from hetgym.errors import ConfigError as ConfigError
+    from hetgym.errors import GraphError as GraphError
+    from hetgym.errors import HetgymError as HetgymError
+    from hetgym.errors import InvalidSchedule as InvalidSchedule
+    from hetgym.errors import MissingExtra as MissingExtra
+    from hetgym.errors import OutOfMemory as OutOfMemory
+    from hetgym.errors import PlatformError as PlatformError
+    from hetgym.errors import ProblemError as ProblemError
+    from hetgym.errors import UnknownName as UnknownName
+    from hetgym.export import export_plan as export_plan
+    from hetgym.graph import DataflowGraph as DataflowGraph
+    from hetgym.graph import load_graph as load_graph
+    from hetgym.planning import evaluate as evaluate
+    from hetgym.platform import Device as Device
+    from hetgym.platform import Link as Link
+    from hetgym.platform import Platform as Platform
+    from hetgym.platform import load_platform as load_platform
+    from hetgym.portfolio import plan as plan
+    from hetgym.problem import Problem as Problem
+    from hetgym.schedule import Schedule as Schedule
+    from hetgym.schedule import validate as validate
+    from hetgym.sim import Runtime as Runtime
+    from hetgym.sim import Trace as Trace
+    from hetgym.sim import simulate as simulate
+    from hetgym.workloads import load_problem as load_problem
 
 __version__ = VERSION
 
-_HOME = {
-    "hetgym.baselines.parallel": ("plan_training",),
-    "hetgym.errors": (
-        "ConfigError",
-        "GraphError",
-        "HetgymError",
-        "InvalidSchedule",
-        "MissingExtra",
-        "OutOfMemory",
-        "PlatformError",
-        "ProblemError",
-        "UnknownName",
-    ),
-    "hetgym.export": ("export_plan",),
-    "hetgym.graph": ("DataflowGraph", "load_graph"),
-    "hetgym.platform": ("Device", "Link", "Platform", "load_platform"),
-    "hetgym.portfolio": ("plan",),
-    "hetgym.problem": ("Problem",),
-    "hetgym.schedule": ("Schedule", "validate"),
-    "hetgym.planning": ("evaluate",),
-    "hetgym.sim": ("Runtime", "Trace", "simulate"),
-    "hetgym.workloads": ("load_problem",),
-}
-_MODULES = (
-    "agents", "baselines", "bench", "costs", "envs", "graph", "parallel", "pipeline", "planning", "sim", "workloads",
-)  # fmt: skip
-
-__all__ = [
-    "ConfigError", "DataflowGraph", "Device", "GraphError", "HetgymError", "InvalidSchedule", "Link", "MissingExtra",
-    "OutOfMemory", "Platform", "PlatformError", "Problem", "ProblemError", "Runtime", "Schedule", "Trace",
-    "UnknownName", "agents", "baselines", "bench", "costs", "envs", "evaluate", "export_plan", "graph",
-    "load_graph", "load_platform", "load_problem", "parallel", "pipeline", "plan", "plan_training", "planning",
-    "sim", "simulate", "validate", "workloads",
-]  # fmt: skip
-
-
-__getattr__ = lazy(__name__, _HOME, _MODULES)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
-
+lazy(__name__)
 register()
 offer("hetgym.own_schedulers:ROWS", "hetgym.own_schedulers:FILES")

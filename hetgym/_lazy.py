@@ -1,42 +1,54 @@
-"""Lazy packages: each name is imported when it is first used."""
+"""Lazy packages: each name is imported when it is first used.
+
+A package's ``__init__`` names what it offers once, a line each, for readers, type checkers and this module::
+
+    if TYPE_CHECKING:
+        from hetgym.planning.bounds import lower_bound as lower_bound
+
+    lazy(__name__)
+"""
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from inspect import getsource
 from types import ModuleType
 from typing import Any
 
 
-def lazy(package: str, home: Mapping[str, Sequence[str]], modules: Sequence[str] = ()) -> Callable[[str], Any]:
-    """Make the ``__getattr__`` of a package.
+def lazy(package: str) -> None:
+    """Give a package what its source imports in the form ``from module import name as name``.
 
-    A name may equal that of the submodule that provides it, such as the function ``heft`` of ``baselines.heft``. The
-    attribute is then always the function, never the submodule, even after the submodule has been imported.
+    Those names become its ``__all__``. A name may equal that of the submodule that provides it, such as the function
+    ``heft`` of ``baselines.heft``. The attribute is then always the function, never the submodule, even after the
+    submodule has been imported. Unknown names raise AttributeError.
 
     Args:
-        package: the dotted name of the package.
-        home: module -> names that it provides.
-        modules: submodules that can be reached as attributes.
-
-    Returns:
-        A function that imports the module that provides a name, stores the value in the package, and returns it. It
-        raises AttributeError for unknown names.
+        package: the dotted name of the package, whose ``__init__`` is running.
     """
-    where = {name: module for module, names in home.items() for name in names}
+    module = sys.modules[package]
+    where = _offered(module)
 
     def load(name: str) -> Any:
-        if name in modules:
-            return import_module(f"{package}.{name}")
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if where[name] == package:
+            return import_module(f"{package}.{name}")
         value = getattr(import_module(where[name]), name)
-        setattr(sys.modules[package], name, value)
+        setattr(module, name, value)
         return value
 
-    _keep_names(sys.modules[package], {name for name, module in where.items() if module == f"{package}.{name}"})
-    return load
+    added = {"__getattr__": load, "__all__": sorted(where), "__dir__": lambda: sorted({*vars(module), *where})}
+    vars(module).update(added)
+    _keep_names(module, {name for name, source in where.items() if source == f"{package}.{name}"})
+
+
+def _offered(package: ModuleType) -> dict[str, str]:
+    """Name -> module that it is imported from; the package itself for its submodules."""
+    imports = [node for node in ast.walk(ast.parse(getsource(package))) if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module) for node in imports for alias in node.names if alias.asname == alias.name}
 
 
 def _keep_names(package: ModuleType, names: set[str]) -> None:

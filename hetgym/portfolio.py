@@ -37,7 +37,6 @@ def plan(
     """Find the best plan for a runtime within a time, see :func:`portfolio`.
 
     Args:
-        problem: the problem to schedule.
         runtime: the runtime that will run the plan.
         budget: wall-clock time, in seconds or as in ``"50ms"``, compilation of kernels aside; results depend on the
             machine.
@@ -75,7 +74,6 @@ def portfolio(
     and half of it under other runtimes. The capacities of devices are respected whatever the runtime says about memory.
 
     Args:
-        problem: the problem to schedule.
         seed: of all draws.
         budget: largest number of operators launched in trials.
         seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.

@@ -27,6 +27,7 @@ import numpy as np
 
 import hetgym
 from hetgym import baselines, simulate
+from hetgym.planning import aliases
 from hetgym.sim import PRESETS
 from hetgym.workloads import RandomMix, load_suite
 
@@ -151,7 +152,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(SECTIONS))
     arguments = parser.parse_args()
     if arguments.command == "record":
-        arguments.file.write_text(json.dumps(compute(arguments.only, baselines.names()), indent=0))
+        arguments.file.write_text(json.dumps(compute(arguments.only, [*baselines.names(), *aliases()]), indent=0))
         return
     known = json.loads(arguments.file.read_text())
     names = sorted({case.split("/")[-1] for case in known if case.startswith("bench/")})

@@ -7,30 +7,14 @@ from typing import TYPE_CHECKING
 from hetgym._lazy import lazy
 
 if TYPE_CHECKING:
-    from hetgym.agents.networks.actor_critic import ActionFeatures, ActorCritic
-    from hetgym.agents.networks.encoder import OperatorDeviceEncoder
-    from hetgym.agents.networks.heads import CandidateHead, ValueHead
-    from hetgym.agents.networks.pyg import to_batch, to_data, to_hetero_data
-    from hetgym.agents.sizes import Sizes
+    from hetgym.agents.networks.actor_critic import ActionFeatures as ActionFeatures
+    from hetgym.agents.networks.actor_critic import ActorCritic as ActorCritic
+    from hetgym.agents.networks.encoder import OperatorDeviceEncoder as OperatorDeviceEncoder
+    from hetgym.agents.networks.heads import CandidateHead as CandidateHead
+    from hetgym.agents.networks.heads import ValueHead as ValueHead
+    from hetgym.agents.networks.pyg import to_batch as to_batch
+    from hetgym.agents.networks.pyg import to_data as to_data
+    from hetgym.agents.networks.pyg import to_hetero_data as to_hetero_data
+    from hetgym.agents.sizes import Sizes as Sizes
 
-_HOME = {
-    "hetgym.agents.networks.actor_critic": ("ActionFeatures", "ActorCritic"),
-    "hetgym.agents.networks.encoder": ("OperatorDeviceEncoder",),
-    "hetgym.agents.networks.heads": ("CandidateHead", "ValueHead"),
-    "hetgym.agents.networks.pyg": ("to_batch", "to_data", "to_hetero_data"),
-    "hetgym.agents.sizes": ("Sizes",),
-}
-
-__all__ = [
-    "ActionFeatures",
-    "ActorCritic",
-    "CandidateHead",
-    "OperatorDeviceEncoder",
-    "Sizes",
-    "ValueHead",
-    "to_batch",
-    "to_data",
-    "to_hetero_data",
-]
-
-__getattr__ = lazy(__name__, _HOME)
+lazy(__name__)

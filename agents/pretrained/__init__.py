@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Literal, overload
@@ -15,9 +16,10 @@ from hetgym.agents.place.planner import PlacePlanner
 from hetgym.agents.play import Policy
 from hetgym.agents.regions import planner as regions
 from hetgym.agents.regions.planner import RegionPlanner
+from hetgym.agents.rules import FORMER, rule
 from hetgym.agents.splits import planner as splits
 from hetgym.agents.splits.planner import SplitPlanner
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, HetgymWarning, unknown_name
 
 FOLDER = Path(__file__).parent
 
@@ -43,10 +45,6 @@ def load(policy: Literal["place-v1"]) -> PlacePlanner: ...
 @overload
 def load(policy: Literal["place-v2"]) -> RegionPlanner: ...
 @overload
-def load(policy: Literal["dispatch-v1", "dispatch-v2"]) -> SchedulePolicy: ...
-@overload
-def load(policy: Literal["split-v1"]) -> SplitPolicy: ...
-@overload
 def load(policy: Literal["split-v2"]) -> SplitPlanner: ...
 @overload
 def load(policy: Literal["pipeline-v1"]) -> PipelinePolicy: ...
@@ -63,7 +61,7 @@ def load(policy: str | Path) -> Policy:
     Returns:
         A :class:`~hetgym.agents.PlacePlanner` for ``place-v1``, a :class:`~hetgym.agents.RegionPlanner` for
         ``place-v2``, a :class:`~hetgym.agents.SplitPlanner` for ``split-v2``; :class:`~hetgym.agents.Policy` describes
-        the common interface.
+        the common interface. For a former name of a rule, :func:`~hetgym.agents.rule` and a warning.
 
     Raises:
         UnknownName: no shipped policy of that name.
@@ -78,6 +76,9 @@ def load(policy: str | Path) -> Policy:
         raise ConfigError(f"a policy is loaded by its name or path, not by {type(policy).__name__}")
     if str(policy).endswith(".safetensors"):
         return _read_file(Path(policy))
+    if (new := FORMER.get(str(policy))) is not None:
+        warnings.warn(f"{policy} is a rule: hetgym.agents.rule({new!r})", HetgymWarning, stacklevel=2)
+        return rule(new)
     if str(policy) not in names() and os.path.isdir(policy):
         return _read_folder(Path(policy))
     if str(policy) not in names():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 from hetgym.bench.rows import Row
 from hetgym.bench.significance import Comparison, compare_all
 from hetgym.bench.summary import finished
-from hetgym.errors import unknown_name
+from hetgym.errors import HetgymError, unknown_name
+from hetgym.planning import get
 
 REFERENCE = "heft"
 """The default reference of comparisons, if it is in the run."""
@@ -49,6 +51,9 @@ def pick_reference(asked: str, schedulers: Sequence[str]) -> str:
     Raises:
         UnknownName: the requested scheduler is not in the run.
     """
+    if asked and asked not in schedulers:
+        with suppress(HetgymError):
+            asked = get(asked).name  # of an alias
     if asked and asked not in schedulers:
         raise unknown_name("reference: not among the schedulers of this run:", asked, schedulers)
     return asked or (REFERENCE if REFERENCE in schedulers else "")

@@ -144,7 +144,7 @@ def execute(
 
 
 def pick_schedulers(text: str) -> tuple[Baseline, ...]:
-    """Schedulers from a comma-separated list of names and kinds.
+    """Schedulers from a comma-separated list of names, with or without options, and kinds.
 
     ``all`` stands for all that are installed, quick enough, and after short makespans. Those that prove optima take
     minutes, those that weigh energy serve another purpose; they have to be named, as in ``all,cp-sat``. A kind stands
@@ -158,10 +158,10 @@ def pick_schedulers(text: str) -> tuple[Baseline, ...]:
     groups = {kind: [row.name for row in able if row.kind == kind] for kind in KINDS}
     groups["all"] = [row.name for row in able if row.kind not in ("exact", "energy")]
     words = [word.strip() for word in text.split(",") if word.strip()]
-    chosen = dict.fromkeys(name for word in words for name in groups.get(word, [word]))
+    chosen = [get(name) for word in words for name in groups.get(word, [word])]
     if not chosen:
         raise ConfigError("no scheduler is named; try --schedulers all")
-    return tuple(get(name) for name in chosen)
+    return tuple({row.name: row for row in chosen}.values())
 
 
 def pick_runtimes(chosen: Sequence[str] | None) -> tuple[str, ...]:

@@ -98,6 +98,7 @@ def schedulers() -> list[Entry]:
     return [
         {
             "name": b.name,
+            "also": list(b.aliases),
             "kind": b.kind,
             "plans for": b.plans_for,
             "complexity": b.complexity,
@@ -166,14 +167,16 @@ def recipes() -> list[Entry]:
 
 
 def policies() -> list[Entry]:
-    """Pretrained policies."""
+    """Pretrained policies, and rules, which nothing has trained."""
     from hetgym.agents.play import trained_for
     from hetgym.agents.pretrained import load, names
+    from hetgym.agents.rules import RULES, rule
 
     loaded = [(name, load(name)) for name in names()]
-    return [
+    made = [
         {
             "name": name,
+            "kind": "policy",
             "env": found.card["env"],
             "decides": found.kind,
             "trained for": list(trained_for(found)),
@@ -182,6 +185,11 @@ def policies() -> list[Entry]:
         }
         for name, found in loaded
     ]
+    by_hand = [
+        {"name": name, "kind": "rule", "env": rule(name).card["env"], "decides": chosen.kind, "summary": chosen.summary}
+        for name, chosen in RULES.items()
+    ]
+    return made + [{**dict.fromkeys(made[0], ""), "trained for": [], **entry} for entry in by_hand]
 
 
 CATALOGUES: dict[str, Callable[[], list[Entry]]] = {

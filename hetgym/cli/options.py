@@ -15,7 +15,8 @@ from hetgym.errors import ConfigError
 SchedulersOption = Annotated[
     str,
     typer.Option(
-        help="Comma-separated names or kinds (see 'hetgym list schedulers'), policy.safetensors files, or 'all'."
+        help="Comma-separated names or kinds (see 'hetgym list schedulers'), policy.safetensors files, or 'all'. "
+        "Options follow a name: pilot:completion=append."
     ),
 ]
 ImportOption = Annotated[

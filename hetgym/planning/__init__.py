@@ -19,97 +19,44 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hetgym._lazy import lazy
-from hetgym.planning.baseline import KINDS, Baseline
-from hetgym.planning.registry import get, import_file, names, register, rows, unregister
 
 if TYPE_CHECKING:
-    from hetgym.planning import (
-        bookings,
-        bounds,
-        capacity,
-        critical,
-        degrees,
-        list_scheduling,
-        look_ahead,
-        parts,
-        pull_loop,
-        ranks,
-        ready_list,
-        timeline,
-    )
-    from hetgym.planning.bounds import lower_bound
-    from hetgym.planning.critical import critical_chain, critical_path
-    from hetgym.planning.decode import DECODES, decode_in_order, decode_placement
-    from hetgym.planning.evaluation import evaluate
-    from hetgym.planning.graph_plan import GraphPlan
-    from hetgym.planning.list_scheduling import place_by_priority
-    from hetgym.planning.policy import SchedulerPolicy, as_policy
-    from hetgym.planning.protocols import Scheduler
-    from hetgym.planning.timeline import Timeline, new_timeline, planned, with_times
+    from hetgym.planning import bookings as bookings
+    from hetgym.planning import bounds as bounds
+    from hetgym.planning import capacity as capacity
+    from hetgym.planning import critical as critical
+    from hetgym.planning import degrees as degrees
+    from hetgym.planning import list_scheduling as list_scheduling
+    from hetgym.planning import look_ahead as look_ahead
+    from hetgym.planning import parts as parts
+    from hetgym.planning import pull_loop as pull_loop
+    from hetgym.planning import ranks as ranks
+    from hetgym.planning import ready_list as ready_list
+    from hetgym.planning import timeline as timeline
+    from hetgym.planning.baseline import KINDS as KINDS
+    from hetgym.planning.baseline import Baseline as Baseline
+    from hetgym.planning.bounds import lower_bound as lower_bound
+    from hetgym.planning.critical import critical_chain as critical_chain
+    from hetgym.planning.critical import critical_path as critical_path
+    from hetgym.planning.decode import DECODES as DECODES
+    from hetgym.planning.decode import decode_in_order as decode_in_order
+    from hetgym.planning.decode import decode_placement as decode_placement
+    from hetgym.planning.evaluation import evaluate as evaluate
+    from hetgym.planning.graph_plan import GraphPlan as GraphPlan
+    from hetgym.planning.list_scheduling import place_by_priority as place_by_priority
+    from hetgym.planning.policy import SchedulerPolicy as SchedulerPolicy
+    from hetgym.planning.policy import as_policy as as_policy
+    from hetgym.planning.protocols import Scheduler as Scheduler
+    from hetgym.planning.registry import aliases as aliases
+    from hetgym.planning.registry import get as get
+    from hetgym.planning.registry import import_file as import_file
+    from hetgym.planning.registry import names as names
+    from hetgym.planning.registry import register as register
+    from hetgym.planning.registry import rows as rows
+    from hetgym.planning.registry import unregister as unregister
+    from hetgym.planning.timeline import Timeline as Timeline
+    from hetgym.planning.timeline import new_timeline as new_timeline
+    from hetgym.planning.timeline import planned as planned
+    from hetgym.planning.timeline import with_times as with_times
 
-_HOME = {
-    "hetgym.planning.bounds": ("lower_bound",),
-    "hetgym.planning.critical": ("critical_chain", "critical_path"),
-    "hetgym.planning.decode": ("DECODES", "decode_in_order", "decode_placement"),
-    "hetgym.planning.evaluation": ("evaluate",),
-    "hetgym.planning.graph_plan": ("GraphPlan",),
-    "hetgym.planning.list_scheduling": ("place_by_priority",),
-    "hetgym.planning.policy": ("SchedulerPolicy", "as_policy"),
-    "hetgym.planning.protocols": ("Scheduler",),
-    "hetgym.planning.timeline": ("Timeline", "new_timeline", "planned", "with_times"),
-}
-_MODULES = (
-    "bookings",
-    "bounds",
-    "capacity",
-    "critical",
-    "degrees",
-    "list_scheduling",
-    "look_ahead",
-    "parts",
-    "pull_loop",
-    "ranks",
-    "ready_list",
-    "timeline",
-)
-
-__all__ = [
-    "DECODES",
-    "KINDS",
-    "Baseline",
-    "GraphPlan",
-    "Scheduler",
-    "SchedulerPolicy",
-    "Timeline",
-    "as_policy",
-    "bookings",
-    "bounds",
-    "capacity",
-    "critical",
-    "critical_chain",
-    "critical_path",
-    "decode_in_order",
-    "decode_placement",
-    "degrees",
-    "evaluate",
-    "get",
-    "import_file",
-    "list_scheduling",
-    "look_ahead",
-    "lower_bound",
-    "names",
-    "new_timeline",
-    "parts",
-    "place_by_priority",
-    "planned",
-    "pull_loop",
-    "ranks",
-    "ready_list",
-    "register",
-    "rows",
-    "timeline",
-    "unregister",
-    "with_times",
-]
-
-__getattr__ = lazy(__name__, _HOME, _MODULES)
+lazy(__name__)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from hetgym.schedule import Schedule
     from hetgym.sim import Runtime
 
-KINDS = ("trivial", "online", "list", "memory", "energy", "partition", "search", "policy", "exact", "plugin")
+KINDS = ("trivial", "online", "list", "memory", "energy", "partition", "search", "rule", "policy", "exact", "plugin")
 """Kinds of schedulers: controls; those that see ready operators only; those that rank the whole graph; those that
-keep within memory; those that weigh energy; those that cut the graph into parts first; searches; trained policies;
-those that prove optima; and those of other installed packages."""
+keep within memory; those that weigh energy; those that cut the graph into parts first; searches; rules that play an
+environment; trained policies; those that prove optima; and those of other installed packages."""
 
 Target = str | Callable[..., Any]
 """A function or a class, or the place where it is found: ``"package.module:name"``."""
@@ -36,7 +36,7 @@ class Baseline:
     """A row of the table of schedulers, and a :class:`~hetgym.planning.Scheduler` itself.
 
     Attributes:
-        name: the name that users type.
+        name: what users type: a word, and options that were given with it, as in ``donf:priority=nested``.
         kind: one of :data:`KINDS`.
         target: ``target(problem, **options) -> Schedule``, or where to find it.
         citation: the source of the method.
@@ -47,6 +47,8 @@ class Baseline:
             budgets, or where to find it; None for schedulers that do not run in parts.
         package: name and version of the installed package that it comes from; empty for others.
         model: name of the runtime that it plans for, unless it takes one.
+        models: option, as in ``communication=classic`` -> the runtime that it plans for then.
+        aliases: other names, such as published ones -> the options that they stand for, as in ``priority=nested``.
     """
 
     name: str
@@ -59,6 +61,8 @@ class Baseline:
     search: Target | None = None
     package: str = ""
     model: str = "classic"
+    models: dict[str, str] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
 
     @property
     def function(self) -> Callable[..., Schedule]:
@@ -102,7 +106,8 @@ class Baseline:
     @property
     def plans_for(self) -> str:
         """``"any"`` if it takes the runtime that will run the schedule, else the runtime it always plans for."""
-        return "any" if "runtime" in outline(self.target)[1] else self.model
+        chosen = (self.models.get(f"{option}={value}") for option, value in self.options.items())
+        return "any" if "runtime" in outline(self.target)[1] else next(filter(None, chosen), self.model)
 
     def __call__(self, problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
         """Schedule a problem; the schedule carries the scheduler's name.

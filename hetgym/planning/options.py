@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -34,6 +35,58 @@ def check_options(name: str, function: Callable[..., Any], options: Mapping[str,
             hint = suggestion(option, list(annotations)) if annotations else "it has none"
             raise ConfigError(f"scheduler {name!r} has no option {option!r}; {hint}")
         _check(name, option, annotations[option], value)
+
+
+def read_options(name: str, function: Callable[..., Any], texts: Sequence[str]) -> dict[str, Any]:
+    """Options that are written ``option=value``, in the order of the function's parameters.
+
+    Args:
+        name: of the scheduler, for messages.
+        function: the scheduler; the annotations of its parameters say what their values are.
+        texts: the options.
+
+    Raises:
+        ConfigError: a text of another form, an option given twice, or one that :func:`check_options` refuses.
+    """
+    found: dict[str, Any] = {}
+    parameters = inspect.signature(function).parameters
+    for text in texts:
+        option, equals, word = text.partition("=")
+        if not (option and equals and word) or option in found:
+            raise ConfigError(f"scheduler {name!r}: options are written name:option=value, each once; got {text!r}")
+        annotation = str(parameters[option].annotation) if option in parameters else "str"
+        found[option] = _value(word, [kind.strip() for kind in annotation.split("|")])
+    check_options(name, function, found)
+    return {option: found[option] for option in parameters if option in found}
+
+
+def _value(word: str, kinds: Sequence[str]) -> Any:
+    """The value of the first kind that a word can be; the word itself if it can be none of them."""
+    words: dict[str, dict[str, Any]] = {"None": {"none": None}, "bool": {"true": True, "false": False}}
+    for kind in kinds:
+        if word in words.get(kind, {}):
+            return words[kind][word]
+        if kind in ("int", "float"):
+            with suppress(ValueError):
+                return int(word) if kind == "int" else float(word)
+    return word
+
+
+def written(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
+    """Options as they are written after a scheduler's name, defaults left out; read back they are the same.
+
+    >>> from hetgym.baselines import donf
+    >>> written(donf, {"alpha": 1.0, "priority": "nested", "communication": "aggregated"})
+    ':priority=nested:alpha=1'
+    """
+    text = ""
+    for option, parameter in inspect.signature(function).parameters.items():
+        if option in options and options[option] != parameter.default:
+            value = options[option]
+            whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+            value = int(value) if whole else str(value).lower() if isinstance(value, bool | None) else value
+            text += f":{option}={value}"
+    return text
 
 
 def _check(name: str, option: str, annotation: str, value: object) -> None:

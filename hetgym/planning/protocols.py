@@ -28,5 +28,10 @@ class Scheduler(Protocol):
     """
 
     def __call__(self, problem: Problem, /) -> Schedule:
-        """Schedule a problem."""
+        """Schedule a problem.
+
+        Args:
+            problem: the problem to schedule: operators, their costs on each device, edges, bandwidths, memory. The
+                docstrings of schedulers describe their other arguments only.
+        """
         ...

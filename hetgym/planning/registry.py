@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.planning.baseline import KINDS, Baseline, Target, resolve
-from hetgym.planning.options import check_options
+from hetgym.planning.options import check_options, read_options, written
 
 GROUP = "hetgym.schedulers"
 """Group of the entry points by which an installed package offers schedulers: ``name = "package.module:function"``."""
@@ -83,7 +83,9 @@ def register(
     def enter(function: F) -> F:
         if kind not in KINDS:
             raise unknown_name("kind of scheduler", kind, KINDS)
-        if name in _own() or name in _entered:
+        if set(name) & {":", ","}:
+            raise ConfigError(f"scheduler {name!r}: a name has neither ':' nor ',', which separate options and names")
+        if name in _own() or name in _entered or name in aliases():
             raise ConfigError(f"scheduler {name!r} is registered twice")
         _entered[name] = Baseline(name, kind, function, citation, complexity, options, needs, search)
         return function
@@ -118,8 +120,10 @@ def get(name: str, **options: Any) -> Baseline:
     """Look a scheduler up by name.
 
     Args:
-        name: see :func:`names`; or the path of a trained policy, such as ``runs/mine/policy.safetensors``.
-        options: keyword arguments of the scheduler's function.
+        name: see :func:`names`; or the path of a trained policy, such as ``runs/mine/policy.safetensors``. Options may
+            follow, as in ``donf:priority=nested``; they become part of the row's name, in the order of the function's
+            parameters and without defaults. An alias gives the row whose options it stands for.
+        options: further keyword arguments of the scheduler's function; they do not change the row's name.
 
     Raises:
         UnknownName: no scheduler of that name.
@@ -129,14 +133,34 @@ def get(name: str, **options: Any) -> Baseline:
     """
     if not isinstance(name, str):
         raise unknown_name("scheduler", name, names())
-    row = _own().get(name) or _entered.get(name) or _plugins().get(name)
-    if row is None and (ending := Path(name).suffix) in (files := resolve(_own_tables["files"])):
-        row = resolve(files[ending])(name)
-    if row is None:
-        raise unknown_name("scheduler", name, names())
+    row, texts = _row(name)
+    if texts:
+        given = read_options(row.name, row.function, texts)
+        row = replace(row, name=row.name + written(row.function, given), options={**row.options, **given})
     if options or row.package:
-        check_options(name, row.function, options)
+        check_options(row.name, row.function, options)
     return replace(row, options={**row.options, **options})
+
+
+def _row(name: str) -> tuple[Baseline, list[str]]:
+    """The row that a name begins with, and the options that follow.
+
+    Raises:
+        UnknownName: no scheduler of that name.
+        ArtefactError: the file at the path is not a readable policy.
+    """
+    for ending, reader in resolve(_own_tables["files"]).items():
+        path, found, rest = name.partition(ending)
+        if found and rest[:1] in ("", ":"):
+            return resolve(reader)(path + found), rest.split(":")[1:]
+    word, *texts = name.split(":")
+    word, _, meant = aliases().get(word, word).partition(":")
+    row = _own().get(word) or _entered.get(word) or _plugins().get(word)
+    if row is None:
+        raise unknown_name("scheduler", word, [*names(), *aliases()])
+    told = [text.partition("=")[0] for text in texts]
+    kept = [text for text in meant.split(":") if text and text.partition("=")[0] not in told]
+    return row, kept + texts
 
 
 def import_file(path: str | Path) -> ModuleType:
@@ -185,11 +209,22 @@ def _own() -> dict[str, Baseline]:
 
 
 @cache
+def aliases() -> dict[str, str]:
+    """Other names, such as published ones -> the names and options that they stand for.
+
+    >>> aliases()["donf2"], aliases()["dispatch-v1"]
+    ('donf:priority=two-level', 'dispatch')
+    """
+    stood = ((alias, row.name, options) for row in _own().values() for alias, options in row.aliases.items())
+    return {alias: f"{name}:{options}" if options else name for alias, name, options in stood}
+
+
+@cache
 def _plugins() -> dict[str, Baseline]:
     """The rows that other installed packages offer; a warning lists names that are taken."""
     found: dict[str, Baseline] = {}
     for point in sorted(entry_points(group=GROUP), key=_package):
-        if point.name in _own() or point.name in found:
+        if point.name in _own() or point.name in aliases() or point.name in found:
             warnings.warn(f"scheduler {point.name!r} of {_package(point)} is ignored: the name is taken", stacklevel=2)
             continue
         found[point.name] = Baseline(

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING
 from hetgym._lazy import lazy
 
 if TYPE_CHECKING:
-    from hetgym.search import course, moves, regions, walk
-    from hetgym.search.budgets import anytime
-    from hetgym.search.search import Search
+    from hetgym.search import course as course
+    from hetgym.search import moves as moves
+    from hetgym.search import regions as regions
+    from hetgym.search import walk as walk
+    from hetgym.search.budgets import anytime as anytime
+    from hetgym.search.search import Search as Search
 
-_HOME = {"hetgym.search.budgets": ("anytime",), "hetgym.search.search": ("Search",)}
-_MODULES = ("course", "moves", "regions", "walk")
-
-__all__ = ["Search", "anytime", "course", "moves", "regions", "walk"]
-
-__getattr__ = lazy(__name__, _HOME, _MODULES)
+lazy(__name__)

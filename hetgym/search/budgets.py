@@ -21,7 +21,7 @@ def anytime(name: str, problem: Problem, points: int = 50, **options: Any) -> Fl
     The parts do not change the result: the last makespan is that of the search in one go.
 
     Args:
-        name: of a registered search that can be run in parts.
+        name: of a registered search that can be run in parts; see :func:`hetgym.baselines.get`.
         problem: the problem to schedule.
         points: number of parts in which the budget is spent.
         options: of the search, its ``budget`` and ``seconds`` among them.
@@ -31,7 +31,7 @@ def anytime(name: str, problem: Problem, points: int = 50, **options: Any) -> Fl
         The first row is the start that every search makes for itself, which is not timed.
 
     Raises:
-        UnknownName: no search of that name.
+        UnknownName: no scheduler of that name, or one that does not run in parts.
         ConfigError: an option that the search does not have, or fewer than one point.
 
     >>> from hetgym.workloads import textbook
@@ -41,13 +41,11 @@ def anytime(name: str, problem: Problem, points: int = 50, **options: Any) -> Fl
     """
     if points < 1:
         raise ConfigError(f"anytime: points is {points}; it must be at least 1")
-    known = [row.name for row in rows() if row.search is not None]
-    if name not in known:
-        raise unknown_name("search that runs in parts", name, known)
     row = get(name, **options)
+    if row.search is None:
+        raise unknown_name("search that runs in parts", name, [row.name for row in rows() if row.search is not None])
     parameters = list(inspect.signature(row.function).parameters.values())[1:]
     chosen = {parameter.name: row.options.get(parameter.name, parameter.default) for parameter in parameters}
     budget, seconds = chosen.pop("budget"), chosen.pop("seconds")
     check_limits(name, budget, seconds)
-    assert row.search is not None
     return np.array(run(resolve(row.search)(problem, **chosen), budget, seconds, points))

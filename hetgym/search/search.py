@@ -243,6 +243,24 @@ def searching() -> Iterator[Callable[[], bool]]:
         _interrupts.searching = outer
 
 
+def searched(name: str, budget: int, seconds: float | None, begin: Callable[[], Search]) -> Schedule:
+    """The best schedule of a search within limits; its beginning counts.
+
+    Args:
+        name: of the scheduler, for messages.
+        budget: largest number of operators placed in trial schedules.
+        seconds: limit of wall-clock time [s]; with it, results depend on the machine.
+        begin: makes the search.
+
+    Raises:
+        ConfigError: a negative budget, or a time that is not positive.
+    """
+    began = check_limits(name, budget, seconds)
+    search = begin()
+    run(search, budget, seconds, began=began)
+    return search.schedule()
+
+
 def run(
     search: Search, budget: int, seconds: float | None, points: int = 1, began: float | None = None
 ) -> list[tuple[int, float, float]]:

@@ -216,7 +216,7 @@ def main() -> None:
     parser.add_argument("--noise", type=float, default=0.2)
     parser.add_argument("--slow-downs", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="seed of the first episode")
-    parser.add_argument("--policies", nargs="+", default=["dispatch-v1", "dispatch-v2"], help="names or paths")
+    parser.add_argument("--policies", nargs="+", default=["dispatch", "planned-dispatch"], help="rules, names or paths")
     parser.add_argument("--bounds", action="store_true", help="add a lower bound and plans that know the noise")
     parser.add_argument("--policies-only", action="store_true", help="leave out the agents without parameters")
     options = parser.parse_args()
@@ -248,7 +248,8 @@ def main() -> None:
         agents: dict[str, Any] = {}
         if not options.policies_only:
             agents = {"uniform": uniform()} | {n: linear(DISPATCH_CANDIDATE_FEATURES, **w) for n, w in RULES.items()}
-        agents |= {name: hetgym.agents.load(name) for name in options.policies}
+        known = hetgym.agents.RULES
+        agents |= {n: hetgym.agents.rule(n) if n in known else hetgym.agents.load(n) for n in options.policies}
         for name, agent in agents.items():
             tries = agent.arguments.get("tries", 0) if isinstance(agent, Policy) else 0
             env = HetDispatchEnv(**conditions, **arguments, tries=tries)

@@ -60,7 +60,7 @@ def measure(network: str, platform: str, scheduler: str, keys: int) -> dict[str,
     agents: tuple[tuple[str, str, Rule], ...] = (
         ("makespan", "lookahead", linear(SPLIT_CANDIDATE_FEATURES, makespan=1.0)),
         ("completion", "completion", linear(SPLIT_CANDIDATE_FEATURES, completion=1.0)),
-        ("split-v1", "completion", hetgym.agents.load("split-v1")),
+        ("split", "completion", hetgym.agents.rule("split")),
     )
     for name, switch, agent in agents:
         env = HetSplitEnv(**arguments, **{switch: True})
@@ -95,7 +95,7 @@ def main() -> None:
             base = made[0]["reference"]
             for row in made:
                 rows.append({key: value / base if key in COLUMNS else value for key, value in row.items()})
-    agents = ("pattern", "makespan", "completion", "split-v1", "split-v2")
+    agents = ("pattern", "makespan", "completion", "split", "split-v2")
     for scheduler in options.schedulers:
         chosen = [row for row in rows if row["scheduler"] == scheduler]
         total: dict[str, Any] = {"network": "mean", "platform": "", "scheduler": scheduler, "decisions": ""}
@@ -121,7 +121,7 @@ def main() -> None:
     save(options.json, "agents-split", rows)
 
 
-COLUMNS = ("reference", *OPPONENTS, "pattern", "makespan", "completion", "split-v1", "split-v2")
+COLUMNS = ("reference", *OPPONENTS, "pattern", "makespan", "completion", "split", "split-v2")
 
 if __name__ == "__main__":
     main()

@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--noise", type=float, default=0.2)
     parser.add_argument("--slow-downs", type=int, default=0)
     parser.add_argument("--first", type=int, default=700_000, help="seed of the first episode")
-    parser.add_argument("--policies", nargs="+", default=["dispatch-v1", "dispatch-v2"], help="names or paths")
+    parser.add_argument("--policies", nargs="+", default=["dispatch", "planned-dispatch"], help="rules, names or paths")
     parser.add_argument("--tries", type=int, default=300, help="of the rule, for each decision and job")
     options = parser.parse_args()
     rule = linear(DISPATCH_CANDIDATE_FEATURES, completion=1.0, flow=0.3)
@@ -143,7 +143,7 @@ def main() -> None:
         "the rule, with a plan": (rule, "job-time", {"tries": options.tries}),
     }
     for name in options.policies:
-        policy = hetgym.agents.load(name)
+        policy = hetgym.agents.rule(name) if name in hetgym.agents.RULES else hetgym.agents.load(name)
         tries = {"tries": policy.arguments.get("tries", 0)}
         agents[name] = policy, "job-time", tries
         agents[f"{name}, for the makespan"] = policy, "makespan", tries

@@ -1,11 +1,11 @@
-"""What dispatch-v2 would gain by longer searches for its plans, and by playing its decisions to the end.
+"""What planned-dispatch would gain by longer searches for its plans, and by playing its decisions to the end.
 
     python studies/agents/dispatch_headroom.py tries --first 960000
     python studies/agents/dispatch_headroom.py ahead --first 970000
 
 *tries* gives the environment more changes of the plan for each decision. *ahead* plays each of the best actions, by the
-rule of dispatch-v2, to the end of the run several times before each decision: what has not begun runs with noise that
-is drawn anew, the rule takes all later decisions, and its plan is improved on the way, as in the run. An action other
+rule, to the end of the run several times before each decision: what has not begun runs with noise that is drawn anew,
+the rule takes all later decisions, and its plan is improved on the way, as in the run. An action other
 than the rule's is taken if its mean makespan is less by a standard error of the paired differences. No device slows
 down there, since the copies would know which. Whatever a policy learns of the values of the rule's actions, this sees
 without error of the approximation.
@@ -117,8 +117,8 @@ def ahead(first: int, count: int, actions: int, draws: int, tries: int) -> list[
 
 
 def more_tries(first: int, episodes: int, zoo: int, factors: Sequence[int]) -> list[dict[str, Any]]:
-    """Makespans of dispatch-v2 over the reference with more tries for each decision, and their ratios to its own."""
-    policy, rows = hetgym.agents.load("dispatch-v2"), []
+    """Makespans over the reference with more tries for each decision, and their ratios to those of the rule."""
+    policy, rows = hetgym.agents.rule("planned-dispatch"), []
     sets: dict[str, tuple[dict[str, Any], int]] = {"random, links": ({}, episodes)}
     sets |= {f"zoo, {name}": ({"graph": list(ZOO), "platform": name}, zoo * len(ZOO)) for name in PLATFORMS}
     for title, (arguments, count) in sets.items():
@@ -152,13 +152,13 @@ def main() -> None:
     else:
         rows = ahead(options.first, options.count, options.actions, options.draws, options.tries)
     show(
-        "Makespan over that of dispatch-v2 as it ships",
+        "Makespan over that of planned-dispatch as it ships",
         rows,
         {
             "problems": lambda row: row["problems"],
             "what": lambda row: row["what"],
             "over the reference": lambda row: f"{row['mean']:.3f}",
-            "over dispatch-v2": lambda row: "{:.4f} ({:.4f} to {:.4f})".format(row["ratio"], *row["interval"]),
+            "over planned-dispatch": lambda row: "{:.4f} ({:.4f} to {:.4f})".format(row["ratio"], *row["interval"]),
             "decisions changed": lambda row: f"{row['changed']:.0%}" if "changed" in row else "-",
         },
     )

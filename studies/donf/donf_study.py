@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from _common import command_line  # noqa: E402
 
 LOOP = {
-    "PEFT in the loop": get("heft-donf", communication="per-edge", rank="optimistic"),
+    "PEFT in the loop": get("donf", communication="per-edge", priority="optimistic"),
     **{name: get(name) for name in ("donf", "donf-w", "donf-l", "donf2", "adon", "fifo-donf", "heft-donf")},
 }
-INSIDE = get("heft-donf", communication="per-edge")
+INSIDE = get("donf", communication="per-edge", priority="upward")
 SIMULATED = {
     name: get(name)
     for name in (

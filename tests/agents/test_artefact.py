@@ -71,7 +71,7 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
     [{"recipe": 3}, {"recipe": {"arguments": []}}, {"network": None}, {"network": {"view": [], "level": "candidates"}}],
 )
 def test_cards_with_values_of_another_type(tmp_path: Path, change: dict[str, Any]) -> None:
-    card, weights = load_pair(FOLDER / "dispatch-v1", "hetgym-candidate-policy")
+    card, weights = load_pair(FOLDER / "pipeline-v1", "hetgym-candidate-policy")
     save_pair(tmp_path / "p", card["format"], weights, card | change)
     with pytest.raises(ArtefactError):
         CANDIDATES.load(tmp_path / "p")

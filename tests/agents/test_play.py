@@ -10,6 +10,7 @@ import pytest
 
 import hetgym
 from hetgym.agents import (
+    RULES,
     ClusterPlanner,
     CutPlanner,
     Policy,
@@ -18,6 +19,7 @@ from hetgym.agents import (
     load,
     names,
     play,
+    rule,
     trained_for,
     uniform,
 )
@@ -29,17 +31,17 @@ from hetgym.workloads import RandomMix, textbook
 ENVIRONMENTS = {
     "place-v1": {"id": "HetSchedule-v0"},
     "place-v2": {"id": "HetSchedule-v0", "runtime": "links"},
-    "dispatch-v1": {"id": "HetDispatch-v0"},
-    "dispatch-v2": {"id": "HetDispatch-v0"},
+    "dispatch": {"id": "HetDispatch-v0"},
+    "planned-dispatch": {"id": "HetDispatch-v0"},
     "split-v2": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
-    "split-v1": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
+    "split": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
     "pipeline-v1": {"id": "HetPipeline-v0"},
 }
 
 
-@pytest.mark.parametrize("name", names())
-def test_every_shipped_policy_is_a_policy_and_plays(name: str) -> None:
-    policy = load(name)
+@pytest.mark.parametrize("name", [*names(), *RULES])
+def test_every_shipped_policy_and_rule_is_a_policy_and_plays(name: str) -> None:
+    policy: Policy = rule(name) if name in RULES else load(name)
     assert isinstance(policy, Policy)
     env = gym.make(**ENVIRONMENTS[name], **policy.arguments)  # type: ignore[arg-type]
     result = play(env, policy, seed=5)
@@ -57,7 +59,7 @@ def test_policies_say_where_they_were_not_trained() -> None:
         with pytest.warns(HetgymWarning, match=f"{name} was trained for .*; this environment has {beyond}"):
             play(env, policy)
     noisy = gym.make("HetDispatch-v0", noise=0.2, observation="candidates")
-    play(noisy, load("dispatch-v1"), seed=0)  # noise is a condition, not another runtime
+    play(noisy, rule("dispatch"), seed=0)  # noise is a condition, not another runtime
 
 
 def test_planners_plan_for_the_runtime_of_the_environment() -> None:
@@ -100,10 +102,10 @@ def test_a_policy_refuses_every_other_environment(kind: str) -> None:
 
 
 def test_plans_have_the_type_of_their_kind() -> None:
-    assert isinstance(load("dispatch-v1"), SchedulePolicy)
-    assert isinstance(load("split-v1"), SplitPolicy)
+    assert isinstance(rule("dispatch"), SchedulePolicy)
+    assert isinstance(rule("split"), SplitPolicy)
     assert isinstance(load("pipeline-v1"), PipelinePolicy)
-    hetgym.validate(textbook("topcuoglu"), load("dispatch-v1").plan(textbook("topcuoglu")))
+    hetgym.validate(textbook("topcuoglu"), rule("dispatch").plan(textbook("topcuoglu")))
 
 
 def test_an_agent_is_a_scheduler_with_arguments_of_the_environment() -> None:

@@ -10,9 +10,10 @@ import pytest
 
 import hetgym
 from hetgym import UnknownName, baselines
-from hetgym.agents import pretrained
+from hetgym.agents import RULES, pretrained, rule
 from hetgym.agents.actions import COLUMNS
-from hetgym.errors import ConfigError, HetgymError
+from hetgym.agents.rules import FORMER
+from hetgym.errors import ConfigError, HetgymError, HetgymWarning
 from hetgym.graph import load_graph
 from hetgym.pipeline import RandomChains
 from hetgym.platform import load_platform
@@ -22,7 +23,28 @@ NAMES = pretrained.names()
 
 
 def test_there_is_one_of_each_kind():
-    assert {hetgym.agents.load(name).kind for name in NAMES} == set(COLUMNS)
+    assert {policy.kind for policy in (*map(hetgym.agents.load, NAMES), *map(rule, RULES))} == set(COLUMNS)
+
+
+def test_a_policy_is_what_training_made():
+    assert all(hetgym.agents.load(name).card.get("step") != 0 for name in NAMES)
+    for former, name in FORMER.items():
+        with pytest.warns(HetgymWarning, match=f"{former} is a rule: hetgym.agents.rule\\('{name}'\\)"):
+            assert hetgym.agents.load(former) is rule(name)
+        with pytest.raises(UnknownName, match="unknown rule"):
+            rule(former)
+
+
+KNOWN = {
+    "dispatch": {"topcuoglu": 96.0, "arabnejad-barbosa": 129.0},
+    "planned-dispatch": {"topcuoglu": 85.0, "arabnejad-barbosa": 125.0},
+    "split": {"alexnet on even-pair": 0.028232439735508593, "squeezenet on core-pair": 0.05651730296615184},
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_plan_as_the_networks_that_began_as_them(name):
+    assert {case: pretrained.replay(rule(name), case) for case in KNOWN[name]} == KNOWN[name]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,10 +96,10 @@ def test_problems_that_are_none(name, wrong):
 
 
 def test_platforms_that_are_none():
-    for name in ("split-v1", "split-v2"):
+    for policy in (hetgym.agents.rule("split"), hetgym.agents.load("split-v2")):
         for wrong in (None, 7):
             with pytest.raises(ConfigError, match=r"expected a hetgym\.Platform"):
-                hetgym.agents.load(name).plan(load_graph("alexnet"), wrong)
+                policy.plan(load_graph("alexnet"), wrong)
 
 
 def test_unknown():

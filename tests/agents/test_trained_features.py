@@ -10,13 +10,13 @@ from hetgym.agents import play
 from hetgym.errors import ConfigError
 
 ELSEWHERE = [
-    ("dispatch-v1", "HetDispatch-v0", {}, {"completion": "off"}, "completion='eft\\+oct'"),
-    ("dispatch-v1", "HetDispatch-v0", {}, {"completion": "eft"}, "completion='eft\\+oct'"),
-    ("dispatch-v1", "HetDispatch-v0", {}, {"tries": 10}, "tries=0"),
-    ("dispatch-v2", "HetDispatch-v0", {"tries": 300}, {"tries": 0}, "tries=300"),
+    ("dispatch", "HetDispatch-v0", {}, {"completion": "off"}, "completion='eft\\+oct'"),
+    ("dispatch", "HetDispatch-v0", {}, {"completion": "eft"}, "completion='eft\\+oct'"),
+    ("dispatch", "HetDispatch-v0", {}, {"tries": 10}, "tries=0"),
+    ("planned-dispatch", "HetDispatch-v0", {"tries": 300}, {"tries": 0}, "tries=300"),
     ("pipeline-v1", "HetPipeline-v0", {}, {"completion": False}, "completion=True"),
-    ("split-v1", "HetSplit-v0", {"completion": True}, {"completion": False}, "completion=True"),
-    ("split-v1", "HetSplit-v0", {"completion": True}, {"lookahead": True}, "lookahead=False"),
+    ("split", "HetSplit-v0", {"completion": True}, {"completion": False}, "completion=True"),
+    ("split", "HetSplit-v0", {"completion": True}, {"lookahead": True}, "lookahead=False"),
 ]
 
 
@@ -24,7 +24,7 @@ ELSEWHERE = [
 def test_a_policy_refuses_features_that_it_did_not_learn(
     name: str, env_id: str, right: dict, wrong: dict, words: str
 ) -> None:
-    policy = hetgym.agents.load(name)
+    policy = hetgym.agents.rule(name) if name in hetgym.agents.RULES else hetgym.agents.load(name)
     env = gym.make(env_id, observation="candidates", **(right | wrong))
     with pytest.raises(ConfigError, match=words) as caught:
         play(env, policy, seed=0)
@@ -34,7 +34,7 @@ def test_a_policy_refuses_features_that_it_did_not_learn(
 
 
 def test_a_policy_plays_the_environment_that_it_knows() -> None:
-    policy = hetgym.agents.load("dispatch-v1")
+    policy = hetgym.agents.rule("dispatch")
     env = gym.make("HetDispatch-v0", observation="candidates")
     assert sum(play(env, policy, seed=seed).total_reward for seed in range(5)) > 0
 

@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 
 from hetgym import ConfigError, Problem, Schedule, UnknownName, simulate, validate
 from hetgym.baselines import get, heft, lower_bound, names, single_device
-from hetgym.planning import Baseline
+from hetgym.planning import Baseline, aliases
 from hetgym.workloads import textbook
 
-NAMES = [name for name in names() if get(name).kind != "exact"]  # test_exact.py holds those to it on small problems
+VARIANTS = [alias for alias, meant in aliases().items() if ":" in meant]
+NAMES = [name for name in (*names(), *VARIANTS) if get(name).kind != "exact"]  # those: test_exact.py, small problems
 ROUNDING = 1 + 1e-12  # bounds and makespans add the same numbers in other orders
 
 ID_DEPENDENT = {
@@ -40,7 +41,7 @@ ID_DEPENDENT = {
     "donf-l": "as donf",
     "donf-m": "as donf",
     "donf2": "as donf",
-    "dispatch-v2": "changes of its plan are drawn operator by operator",
+    "planned-dispatch": "changes of its plan are drawn operator by operator",
     "adon": "as donf",
     "fifo-donf": "what becomes ready at one moment goes in Kahn's order, smallest ids first",
     "hcpt": "all operators without edges have the same latest start, and ties go to Kahn's order",
@@ -295,12 +296,12 @@ def assert_independent_of_the_unit(scheduler: Baseline, seed: int, units: tuple[
 
 
 UNIT_DEPENDENT = {
-    "dispatch-v1": "roll-outs of the environment break ties of finishes by rounding",
+    "dispatch": "roll-outs of the environment break ties of finishes by rounding",
     **dict.fromkeys(
         ("place-v2", "place-v2-search", "portfolio"),
         "temperatures fall with launches in trials, and rounding can end the price of a change a few launches later",
     ),
-    "dispatch-v2": "as dispatch-v1, and changes of its plan are accepted by comparisons that rounding can turn",
+    "planned-dispatch": "as dispatch, and changes of its plan are accepted by comparisons that rounding can turn",
 }
 """Schedulers whose result may change with a unit of time that is no power of two, and why."""
 

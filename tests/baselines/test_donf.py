@@ -11,7 +11,7 @@ import strategies
 from hypothesis import given, settings
 
 from hetgym import ConfigError, Problem, ProblemError, Schedule, UnknownName, validate
-from hetgym.baselines import donf, donf_memory, get, heft_donf
+from hetgym.baselines import donf, donf_memory, get
 from hetgym.planning.degrees import nested_out_degree, two_level_out_degree, weighted_out_degree
 from hetgym.planning.pull_loop import COMMUNICATION
 from hetgym.planning.ranks import upward_rank
@@ -29,7 +29,7 @@ def assert_equal(schedule: Schedule, plan: oracle.Plan) -> None:
 @given(problem=strategies.problems(max_operators=25))
 def test_equals_oracle(model: str, problem: Problem) -> None:
     assert_equal(donf(problem, model), oracle.donf(problem, weighted_out_degree(problem).tolist(), model))
-    assert_equal(heft_donf(problem, model), oracle.donf(problem, upward_rank(problem).tolist(), model))
+    assert_equal(donf(problem, model, "upward"), oracle.donf(problem, upward_rank(problem).tolist(), model))
 
 
 VARIANTS = {
@@ -104,10 +104,10 @@ def test_alpha() -> None:
 def test_unknown_options() -> None:
     with pytest.raises(UnknownName, match="unknown priority 'nestd'; did you mean 'nested'"):
         donf(layers(2), priority="nestd")
-    with pytest.raises(UnknownName, match="unknown rank 'upwards'; did you mean 'upward'"):
-        heft_donf(layers(2), rank="upwards")
+    with pytest.raises(UnknownName, match="unknown priority 'upwards'; did you mean 'upward'"):
+        donf(layers(2), priority="upwards")
     with pytest.raises(UnknownName, match="unknown communication model 'lite'; did you mean 'light'"):
-        heft_donf(layers(2), communication="lite")
+        donf(layers(2), "lite", "upward")
 
 
 def test_beliefs_differ_in_what_they_say() -> None:

@@ -313,7 +313,7 @@ def _policies(folder: Path) -> dict[str, list[Entry]]:
     found: dict[str, list[Entry]] = {"policy": [], "checkpoint": []}
     parts = ("candidate", "hub", *kinds.values())
     found |= {f"{kind}-{part}": [] for kind in parts for part in ("card", "weights")}
-    for name in ("dispatch-v1", "pipeline-v1", "split-v1", *kinds):
+    for name in ("pipeline-v1", *kinds):
         weights, card = ((PACKAGE / f"agents/pretrained/{name}{end}").read_bytes() for end in (".safetensors", ".json"))
         kind = kinds.get(name, "candidate")
         found[f"{kind}-card"].append(Entry("p.json", card, {"p.safetensors": weights}))

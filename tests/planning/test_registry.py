@@ -14,6 +14,9 @@ import pytest
 
 import hetgym
 from hetgym import ConfigError, Problem, Schedule, UnknownName, baselines, own_schedulers, validate
+from hetgym.agents.artefact import save_pair
+from hetgym.agents.pretrained import FOLDER
+from hetgym.agents.rules import RULES, linear_head
 from hetgym.errors import ArtefactError
 from hetgym.planning import KINDS, get, import_file, names, register, registry, rows, unregister
 from hetgym.planning.baseline import outline, resolve
@@ -48,7 +51,7 @@ def test_names_do_not_depend_on_what_was_imported(first: str) -> None:
         "baselines.get('place-v1'); print(json.dumps([baselines.names(), registry.names()]))"
     )
     assert json.loads(python(script)) == [names(), names()]
-    assert {"place-v1", "place-v1-search", "dispatch-v1", "heft", "cp-sat"} <= set(names())
+    assert {"place-v1", "place-v1-search", "dispatch", "heft", "cp-sat"} <= set(names())
 
 
 def test_a_listing_imports_no_kernel_and_no_extra() -> None:
@@ -264,10 +267,13 @@ def test_a_broken_plugin_breaks_nothing_but_itself(name: str, why: str, installe
 
 def test_a_path_names_a_trained_policy(tmp_path: Path) -> None:
     problem = textbook("topcuoglu")
-    folder = Path(hetgym.agents.pretrained.__file__).parent
-    for shipped in ("place-v1", "dispatch-v1"):
-        for ending in (".safetensors", ".json"):
-            (tmp_path / f"mine{ending}").write_bytes((folder / f"{shipped}{ending}").read_bytes())
+    card = {"network": {"view": "dispatch", "level": "candidates"}, "recipe": {"arguments": {}}}
+    for shipped in ("place-v1", "dispatch"):
+        if shipped == "dispatch":
+            save_pair(tmp_path / "mine", "hetgym-candidate-policy", linear_head(RULES[shipped]), card)
+        else:
+            for ending in (".safetensors", ".json"):
+                (tmp_path / f"mine{ending}").write_bytes((FOLDER / f"{shipped}{ending}").read_bytes())
         row = get(str(tmp_path / "mine.safetensors"))
         schedule = row(problem)
         assert (row.kind, schedule.scheduler) == ("policy", row.name)

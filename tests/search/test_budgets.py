@@ -22,6 +22,8 @@ def mixed(count: int, **options: tuple[int, int]) -> list[Problem]:
 def test_the_table_knows_the_searches() -> None:
     pilots = {"pilot", "pilot-append", "pilot-append-eft", "pilot-eft"}
     assert set(SEARCHES) == pilots | {"rand-heft", "annealing", "pilot-annealing", "lns", "region-annealing", "tabu"}
+    with pytest.raises(UnknownName, match="unknown search that runs in parts 'heft'; did you mean 'rand-heft'"):
+        anytime("heft", mixed(1)[0])
 
 
 @pytest.mark.parametrize("name", SEARCHES)
