@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -17,8 +18,10 @@ from hetgym import ConfigError, Problem, Schedule, UnknownName, baselines, own_s
 from hetgym.agents.artefact import save_pair
 from hetgym.agents.pretrained import FOLDER
 from hetgym.agents.rules import RULES, linear_head
+from hetgym.bench.comparison import pick_reference
+from hetgym.bench.job import pick_schedulers
 from hetgym.errors import ArtefactError
-from hetgym.planning import KINDS, get, import_file, names, register, registry, rows, unregister
+from hetgym.planning import KINDS, aliases, get, import_file, names, register, registry, rows, unregister
 from hetgym.planning.baseline import outline, resolve
 from hetgym.search import Search, anytime
 from hetgym.workloads import textbook
@@ -375,3 +378,64 @@ def test_searches_begin_with_plans_that_have_an_order_only(search: str) -> None:
         assert found.makespan <= 80.0
     finally:
         unregister("ordered")
+
+
+NAMED = {
+    "donf:priority=nested": ("donf:priority=nested", {"priority": "nested"}),
+    "donf:alpha=1:priority=nested": ("donf:priority=nested:alpha=1", {"priority": "nested", "alpha": 1.0}),
+    "donf:priority=degree": ("donf", {"priority": "degree"}),
+    "adon": ("donf:priority=nested", {"priority": "nested"}),
+    "adon:alpha=1": ("donf:priority=nested:alpha=1", {"priority": "nested", "alpha": 1.0}),
+    "adon:priority=none": ("donf:priority=none", {"priority": "none"}),
+    "pilot-append-eft": ("pilot:completion=append:optimistic=false", {"completion": "append", "optimistic": False}),
+    "annealing:seconds=none:budget=10": ("annealing:budget=10", {"seconds": None, "budget": 10}),
+    "energy-heft:weight=0.1": ("energy-heft:weight=0.1", {"weight": 0.1}),
+    "dispatch-v2": ("planned-dispatch", {}),
+}
+
+
+@pytest.mark.parametrize("text", NAMED)
+def test_options_follow_the_name(text: str) -> None:
+    row = get(text)
+    assert (row.name, row.options) == NAMED[text]
+    assert get(row.name).name == row.name and row.name in str(pick_schedulers(f"heft,{text}"))
+    assert "," not in text and text not in names() or text == row.name
+
+
+@pytest.mark.parametrize("alias", aliases())
+def test_an_alias_is_its_row_with_options(alias: str) -> None:
+    assert get(alias) == get(aliases()[alias]) and get(alias).name == aliases()[alias]
+    with pytest.raises(ConfigError, match="is registered twice"):
+        register(alias, kind="trivial", citation="here", complexity="O(n)")(lambda problem: None)
+
+
+def test_rows_and_references_carry_options() -> None:
+    problem = textbook("topcuoglu")
+    assert get("adon")(problem).scheduler == "donf:priority=nested"
+    assert get("donf-classic").plans_for == "classic" != get("donf-l").plans_for
+    assert pick_reference("adon", ["heft", "donf:priority=nested"]) == "donf:priority=nested"
+    assert [row.name for row in pick_schedulers("adon,donf:priority=nested,donf")] == ["donf:priority=nested", "donf"]
+
+
+WRONG = {
+    "donf:priority": "options are written name:option=value, each once; got 'priority'",
+    "donf:alpha=1:alpha=2": "each once; got 'alpha=2'",
+    "donf:": "each once; got ''",
+    "donf:x=1": "scheduler 'donf' has no option 'x'",
+    "donf:alpha=two": "scheduler 'donf': alpha is 'two'; it must be a finite number",
+    "random:seed=-1": "seed is -1; it must not be negative",
+    "heft:insertion=maybe": "insertion is 'maybe'; it must be True or False",
+    "donf2x": "unknown scheduler 'donf2x'; did you mean 'donf2'",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_options_are_checked_before_anything_runs(text: str) -> None:
+    with pytest.raises(hetgym.HetgymError, match=re.escape(WRONG[text])):
+        get(text)
+
+
+@pytest.mark.parametrize("name", ["a:b", "a,b"])
+def test_names_leave_separators_alone(name: str) -> None:
+    with pytest.raises(ConfigError, match="neither ':' nor ','"):
+        register(name, kind="trivial", citation="here", complexity="O(n)")(lambda problem: None)
