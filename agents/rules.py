@@ -11,7 +11,7 @@ import numpy as np
 
 from hetgym.agents.actions import COLUMNS
 from hetgym.agents.artefact import Weights
-from hetgym.agents.candidates import CLASSES, HEAD, CandidatePolicy, SchedulePolicy, SplitPolicy
+from hetgym.agents.candidates import CLASSES, HEAD, SchedulePolicy, SplitPolicy
 from hetgym.envs.core.kinds import IDS
 from hetgym.errors import unknown_name
 
@@ -64,9 +64,8 @@ def rule(name: Literal["dispatch", "planned-dispatch"]) -> SchedulePolicy: ...
 @overload
 def rule(name: Literal["split"]) -> SplitPolicy: ...
 @overload
-def rule(name: str) -> CandidatePolicy: ...
-@cache
-def rule(name: str) -> CandidatePolicy:
+def rule(name: str) -> SchedulePolicy | SplitPolicy: ...
+def rule(name: str) -> Any:
     """A rule as a policy, which can plan and act as trained ones do.
 
     Args:
@@ -81,6 +80,11 @@ def rule(name: str) -> CandidatePolicy:
     """
     if name not in RULES:
         raise unknown_name("rule", name, RULES)
+    return _policy(name)
+
+
+@cache
+def _policy(name: str) -> Any:
     chosen = RULES[name]
     card = {
         "name": name,

@@ -36,8 +36,19 @@ def _row(
 ) -> Baseline:
     """A row; functions and searches are named as ``"folder.file:name"`` within hetgym."""
     begin = f"hetgym.{search}" if search else None
-    own = {"model": model, "models": models or {}, "aliases": aliases or {}}
-    return Baseline(name, kind, f"hetgym.{function}", citation, complexity, options, needs, begin, **own)
+    return Baseline(
+        name,
+        kind,
+        f"hetgym.{function}",
+        citation,
+        complexity,
+        options,
+        needs,
+        begin,
+        model=model,
+        models=models or {},
+        aliases=aliases or {},
+    )
 
 
 _LEE = "Lee, Zomaya, IEEE TPDS 22(8), 2011 (energy beside time); Kimura et al., IEEE Cluster 2006 (slack)"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from hetgym import ConfigError, Problem, UnknownName, validate
-from hetgym.planning import get, rows
+from hetgym.planning import aliases, get, names
 from hetgym.search import anytime
 from hetgym.workloads import RandomMix, textbook
 
-SEARCHES = [row.name for row in rows() if row.search is not None]
+SEARCHES = [name for name in (*names(), *aliases()) if get(name).search is not None]
 
 
 def mixed(count: int, **options: tuple[int, int]) -> list[Problem]:
