@@ -54,6 +54,8 @@ def main() -> None:
         card = {key: value for key, value in policy.card.items() if key not in ("format", "version")} | more
         weights = {name: tensor.numpy() for name, tensor in policy.network.state_dict().items()}
         save, card = candidates.FILES.save, card | {"samples": options.samples, "temperature": options.temperature}
+    if card.get("step") == 0:
+        parser.error("nothing was better than before training; ship a rule instead (hetgym/agents/rules.py)")
     save(pretrained.FOLDER / options.name, weights, card)
     policy = pretrained.read(options.name)
     card["known"] = {case: pretrained.replay(policy, case) for case in pretrained.CASES[policy.kind]}
