@@ -38,19 +38,19 @@ RULES: dict[str, Rule] = {
         "dispatch",
         {"completion": 200.0, "flow": 60.0},
         {},
-        "the action with the least completion + 0.3 flow",
+        "The action with the least completion + 0.3 flow.",
     ),
     "planned-dispatch": Rule(
         "dispatch",
         {"completion": 200.0, "flow": 60.0, "is_wait": -0.001},
         {"tries": 300},
-        "the same with roll-outs that follow a plan, improved before each decision; of equal actions it waits",
+        "The same with roll-outs that follow a plan, improved before each decision; of equal actions it waits.",
     ),
     "split": Rule(
         "split",
         {"completion": 200.0},
         {"completion": True},
-        "the entry of the menu that gives the shortest run if every later operator is split by one entry, too",
+        "The entry of the menu that gives the shortest run if every later operator is split by one entry, too.",
     ),
 }
 """Name -> rule."""
