@@ -108,7 +108,7 @@ class CandidatePolicy(Decider):
         Raises:
             ConfigError: see :func:`~hetgym.agents.play.check_features`.
         """
-        check_features(self, lanes)
+        check_features(self.kind, self.arguments, lanes)
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class NetworkPolicy(Decider):
         """
         require_kind(self.kind, lanes)
         if "recipe" in self.card:
-            check_features(self, lanes)
+            check_features(self.kind, self.arguments, lanes)
 
     @property
     def arguments(self) -> dict[str, Any]:

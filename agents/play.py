@@ -106,19 +106,20 @@ SHAPING = {
 """Kind of decision -> arguments of the environment that change the meaning of candidate features."""
 
 
-def check_features(policy: Policy, lanes: Lanes) -> None:
+def check_features(kind: str, trained: Mapping[str, Any], lanes: Lanes) -> None:
     """Refuse another environment than a policy plays, and one whose candidate features mean something else.
 
     Args:
-        policy: the policy, whose ``arguments`` are those of the training that were not the defaults.
+        kind: of the policy's decisions.
+        trained: arguments of its training that were not the defaults.
         lanes: lanes of the environment.
 
     Raises:
         ConfigError: lanes of another environment, or an argument of :data:`SHAPING` has another value.
     """
-    require_kind(policy.kind, lanes)
-    rules, trained, defaults = getattr(lanes, "rules", None), policy.arguments, arguments_of(IDS[policy.kind])
-    for name in SHAPING[policy.kind]:
+    require_kind(kind, lanes)
+    rules, defaults = getattr(lanes, "rules", None), arguments_of(IDS[kind])
+    for name in SHAPING[kind]:
         expected = trained.get(name, getattr(defaults, name))
         found = getattr(rules, name, expected)
         if found != expected:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -34,7 +34,7 @@ class KindSpace(spaces.Dict):
         level: ``graph`` or ``candidates``.
     """
 
-    def __init__(self, parts: Mapping[str, spaces.Space[Any]], kind: str, level: str) -> None:
+    def __init__(self, parts: dict[str, spaces.Space[Any]], kind: str, level: str) -> None:
         super().__init__(parts)
         self.kind, self.level = kind, level
 
