@@ -115,9 +115,21 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> UnknownName:
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
-    """Return ``did you mean …?`` with the nearest known names, or a list of all of them if none is near."""
+    """Return ``did you mean …?`` with the nearest known names, or a list of all of them if none is near.
+
+    Upper and lower case make no difference; a name that differs in nothing else is the only one.
+
+    >>> suggestion("HEFT", ["heft", "peft"]), suggestion("CPU-GPO", ["cpu-gpu"])
+    ("did you mean 'heft'?", "did you mean 'cpu-gpu'?")
+    """
     names = sorted(known)
-    near = difflib.get_close_matches(name if isinstance(name, str) else shown(name), names, n=3, cutoff=0.5)
+    word = (name if isinstance(name, str) else shown(name)).casefold()
+    folded = {known_name.casefold(): known_name for known_name in names}
+    near = (
+        [folded[word]]
+        if word in folded and name not in names
+        else [folded[found] for found in difflib.get_close_matches(word, folded, n=3, cutoff=0.5)]
+    )
     if near:
         return f"did you mean {' or '.join(repr(n) for n in near)}?"
     return f"known: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}"

@@ -18,7 +18,7 @@ from hetgym.sim import PRESETS
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (
     "index", "environments", "simulator", "recipes", "benchmarking", "training", "policies", "language-models",
-    "clusters", "traces", "score", "exports", "papers", "energy",
+    "clusters", "pipelines", "traces", "score", "exports", "papers", "energy",
     "adapters",
 )  # fmt: skip
 

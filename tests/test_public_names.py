@@ -24,6 +24,7 @@ MODULES = frozenset(
         *(f"hetgym.{name}" for name in hetgym.__all__ if isinstance(getattr(hetgym, name), ModuleType)),
         "hetgym.agents.networks",
         "hetgym.baselines.parallel",
+        "hetgym.baselines.pipeline",
         "hetgym.agents.sb3",
         "hetgym.device",
         "hetgym.envs.masked",

@@ -46,31 +46,36 @@ def least_latency(cuts: CutProblem) -> list[Stage]:
     Args:
         cuts: a problem of which some cut fits into memory.
     """
-    tables, requests = cuts.tables, cuts.objective.turns
-    counts, first = counts_and_first(cuts.problem)
-    load = _stage_loads(cuts)
+    requests, counts = cuts.objective.turns, counts_and_first(cuts.problem)[0]
+    load = stage_loads(cuts)
     limits = np.unique(load[np.isfinite(load)])
     n = load.shape[1] - 1
-    least = _least_sum(load, np.inf, counts)[0][n].min()
+    least = least_sum(load, np.inf, counts)[0][n].min()
     best, chosen = np.inf, np.inf
     for limit in limits.tolist():
         if least + (requests - 1) * limit >= best:
             break
-        total = _least_sum(load, limit, counts)[0][n].min() + (requests - 1) * limit
+        total = least_sum(load, limit, counts)[0][n].min() + (requests - 1) * limit
         if total < best:
             best, chosen = total, limit
-    value, begin, kind = _least_sum(load, chosen, counts)
+    value, begin, kind = least_sum(load, chosen, counts)
+    return traced(cuts, begin, kind, int(np.argmin(value[n])))
+
+
+def traced(cuts: CutProblem, begin: Int64Array, kind: Int64Array, members: int) -> list[Stage]:
+    """The cut of all blocks onto a set of devices that the tables of :func:`least_sum` hold."""
+    counts, first = counts_and_first(cuts.problem)
     free = [list(range(first[t], first[t] + counts[t])) for t in range(len(counts))]
     cut: list[Stage] = []
-    members, end = int(np.argmin(value[n])), n
+    end = len(cuts.names)
     while end > 0:
         start, last = int(begin[end, members]), int(kind[end, members])
         cut.append(Stage(start, end, int(free[last].pop(0))))
-        members, end = members - int(tables.stride[last]), start
+        members, end = members - int(cuts.tables.stride[last]), start
     return cut[::-1]
 
 
-def _stage_loads(cuts: CutProblem) -> FloatArray:
+def stage_loads(cuts: CutProblem) -> FloatArray:
     """[k, n + 1, n + 1] seconds of a stage of blocks i to before j on a device of a kind; inf if they do not fit."""
     t = cuts.tables
     counts, first = counts_and_first(cuts.problem)
@@ -88,7 +93,7 @@ def _stage_loads(cuts: CutProblem) -> FloatArray:
     return load
 
 
-def _least_sum(load: FloatArray, limit: float, counts: Int64Array) -> tuple[FloatArray, Int64Array, Int64Array]:
+def least_sum(load: FloatArray, limit: float, counts: Int64Array) -> tuple[FloatArray, Int64Array, Int64Array]:
     """Least sum of loads, none above a limit, of the first j blocks on exactly the devices of a set.
 
     Args:
@@ -112,7 +117,7 @@ def _least_sum(load: FloatArray, limit: float, counts: Int64Array) -> tuple[Floa
 def _fill_least_sum(
     load: FloatArray, limit: float, counts: Int64Array, value: FloatArray, begin: Int64Array, kind: Int64Array
 ) -> None:
-    """Fill in what :func:`_least_sum` returns, [n + 1, sets] each; ``value`` is inf everywhere before."""
+    """Fill in what :func:`least_sum` returns, [n + 1, sets] each; ``value`` is inf everywhere before."""
     value[0, 0] = 0.0
     for j in range(1, load.shape[1]):
         for i in range(j):

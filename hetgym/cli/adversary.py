@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetgym.cli.options import ForceOption, ImportOption, JsonOption, NameOption, OutOption, command_line, import_files
+from hetgym.cli.options import (
+    ForceOption,
+    ImportOption,
+    JsonOption,
+    NameOption,
+    OutOption,
+    RuntimeOption,
+    command_line,
+    import_files,
+)
 from hetgym.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,9 +42,7 @@ def adversary(
     against: Annotated[
         str, typer.Option(help="Comma-separated schedulers to compare with. Default: the schedulers with each other.")
     ] = "",
-    runtime: Annotated[
-        str, typer.Option(help="Simulated runtime; see 'hetgym list runtimes'. With switches: links,streams=2.")
-    ] = "classic",
+    runtime: RuntimeOption = "classic",
     start: Annotated[
         Path | None, typer.Option(help="Problem file to start from. Default: small problems that are drawn.")
     ] = None,
@@ -221,7 +228,7 @@ def _print_hint(file: Path, runtime: str) -> None:
     """The command that runs all schedulers on a problem."""
     from hetgym.cli.console import stdout
 
-    words = shlex.join(["hetgym", "bench", "--problems", str(file), "--runtime", runtime])
+    words = shlex.join(["hetgym", "bench", "--problems", str(file), "--runtimes", runtime])
     stdout().print(f"{'compare':>8}  {words}", markup=False, soft_wrap=True)
 
 

@@ -17,8 +17,10 @@ import typer
 from hetgym._version import VERSION
 from hetgym.cli.adversary import adversary
 from hetgym.cli.bench import bench
+from hetgym.cli.cluster import cluster
 from hetgym.cli.fit import fit
 from hetgym.cli.list import list_
+from hetgym.cli.pipeline import pipeline
 from hetgym.cli.plan import plan
 from hetgym.cli.platform import platform
 from hetgym.cli.profile import profile
@@ -32,6 +34,9 @@ BAD_INPUT, NO_OUTPUT, INTERRUPTED = 2, 74, 130
 
 LONGEST_WORD = 256
 """Characters of a word of a message; longer ones, which come from the input, are cut in the middle."""
+
+SEVERAL = ("--problems", "--runtimes")
+"""Options that take one or several values."""
 
 app = typer.Typer(
     name="hetgym",
@@ -57,7 +62,7 @@ def _options(
     """Take the options that stand before a command."""
 
 
-for _command in (bench, plan, platform, adversary, score, validate, profile, fit, train):
+for _command in (bench, plan, cluster, pipeline, platform, adversary, score, validate, profile, fit, train):
     app.command()(_command)
 app.command("list")(list_)
 
@@ -95,15 +100,15 @@ def _run(words: list[str]) -> int:
 def _with_values(words: list[str]) -> list[str]:
     """The command line as Typer reads it.
 
-    An option's value is not optional there: ``--ray local`` for a bare ``--ray``. Nor are there several: ``--problems``
-    before each of its files, so that a shell may list them, as in ``--problems *.stg``.
+    An option's value is not optional there: ``--ray local`` for a bare ``--ray``. Nor are there several: each of
+    :data:`SEVERAL` before each of its values, so that a shell may list them, as in ``--problems *.stg``.
     """
     found: list[str] = []
-    many = False
+    option = ""
     for word, after in zip(words, [*words, ""][1:], strict=True):
-        many = word == "--problems" or (many and not word.startswith("-"))
-        if many and found[-1:] != ["--problems"] and word != "--problems":
-            found.append("--problems")
+        option = word if word in SEVERAL else "" if word.startswith("-") else option
+        if option and word != option and found[-1:] != [option]:
+            found.append(option)
         found.append("--ray=local" if word == "--ray" and after[:1] in ("", "-") else word)
     return found
 

@@ -8,9 +8,13 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Column, Table
 
 WIDTH = 110
 """Columns of tables that do not go to a terminal."""
+
+GAP, EDGE = 3, 1
+"""Space beside a column of a table, and at its left edge."""
 
 
 def stdout() -> Console:
@@ -26,6 +30,45 @@ def stderr() -> Console:
 def tell(message: str) -> None:
     """A message on one line of stderr."""
     stderr().print(message, markup=False, soft_wrap=True)
+
+
+def print_table(table: Table) -> None:
+    """A table on stdout; one that is wider than the terminal in several parts, each with the first column."""
+    console = stdout()
+    for part in parts(table, console):
+        console.print(part)
+
+
+def parts(table: Table, console: Console) -> list[Table]:
+    """A table whose columns fit the console, or several of them, which repeat the first column."""
+    first, *others = (column_width(column, console) for column in table.columns)
+    first = min(first, console.width // 2)
+    room, groups, used = console.width - first - EDGE, [[0]], 0
+    for number, width in enumerate(others, 1):
+        if used + width > room and len(groups[-1]) > 1:
+            groups.append([0])
+            used = 0
+        groups[-1].append(number)
+        used += width
+    if len(groups) == 1:
+        return [table]
+    found: list[Table] = []
+    for group in groups:
+        part = Table(box=table.box, title=None if found else table.title, title_justify=table.title_justify)
+        cells = []
+        for column in (table.columns[number] for number in group):
+            part.add_column(column.header, justify=column.justify, no_wrap=True)
+            cells.append(list(column.cells))
+        for row, texts in zip(table.rows, zip(*cells, strict=True), strict=True):
+            part.add_row(*texts, style=row.style, end_section=row.end_section)
+        found.append(part)
+    return found
+
+
+def column_width(column: Column, console: Console) -> int:
+    """Width of a column with the space beside it."""
+    texts = [column.header, *column.cells]
+    return GAP + max(console.measure(text).maximum for text in texts)
 
 
 def print_json(document: dict[str, Any]) -> None:

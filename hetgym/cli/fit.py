@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 def fit(
     dataset: Annotated[str, typer.Argument(help="A shipped dataset, or the path of a table.csv.gz.")],
-    model: Annotated[
-        str, typer.Option(help="Kind of model: roofline, polynomial, neural, boosted, gaussian, blend or wave.")
+    kind: Annotated[
+        str, typer.Option(help="Kind of cost model: roofline, polynomial, neural, boosted, gaussian, blend or wave.")
     ] = "boosted",
-    out: Annotated[Path | None, typer.Option(help="The fitted model. Default: <dataset>-<model>.npz.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The fitted cost model. Default: <dataset>-<kind>.npz.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything that is random.")] = 0,
     with_models: Annotated[
         bool, typer.Option(help="Fit the rows of named models, too; without them they remain a test.")
@@ -40,13 +40,13 @@ def fit(
     """
     from hetgym.measurements import Dataset
 
-    target = out or Path(f"{Path(dataset).name.removesuffix('.csv.gz')}-{model}.npz")
+    target = out or Path(f"{Path(dataset).name.removesuffix('.csv.gz')}-{kind}.npz")
     found = Dataset.load(dataset)
     if not len(found.table.timed()):
         raise ArtefactError(f"{dataset}: no operator in it has a time, so there is nothing to fit")
-    scores = _fit(dataset, found, model, seed, target, with_models)
+    scores = _fit(dataset, found, kind, seed, target, with_models)
     if as_json:
-        print_json({"artefact": str(target), "model": model, **scores.document()})
+        print_json({"artefact": str(target), "kind": kind, **scores.document()})
         return 0
     stdout().print(scores_table(scores))
     for line in scores.lines():
@@ -55,7 +55,7 @@ def fit(
     return 0
 
 
-def _fit(name: str, dataset: Dataset, model: str, seed: int, target: Path, with_models: bool) -> Scores:
+def _fit(name: str, dataset: Dataset, kind: str, seed: int, target: Path, with_models: bool) -> Scores:
     """Score the kind of model on what is held out, then fit all rows and write the model; returns the scores."""
     from hetgym.costs.fitting import fit as fit_rows
     from hetgym.costs.scoring import Scores, named_graphs
@@ -66,9 +66,9 @@ def _fit(name: str, dataset: Dataset, model: str, seed: int, target: Path, with_
         def show(what: str) -> None:
             status.update(f"fitting {what}…")
 
-        scores = Scores.of(table, device, model, seed, show, spread=not with_models)
+        scores = Scores.of(table, device, kind, seed, show, spread=not with_models)
         rows = table if with_models else table.where(~named_graphs(table))
-        costs = fit_rows(table, device, model, seed=seed, progress=show) if with_models else scores.costs
+        costs = fit_rows(table, device, kind, seed=seed, progress=show) if with_models else scores.costs
     card = {
         "source": f"{name}: {dataset.notes}",
         "machine": dataset.machine.label,

@@ -6,11 +6,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetgym.errors import ConfigError
+from hetgym.errors import ConfigError, HetgymError
+
+if TYPE_CHECKING:
+    from hetgym.graph import DataflowGraph
+    from hetgym.platform import Platform
+
+LARGEST_SIZE = 2**31 - 1
+"""Largest batch or symbolic dimension: no tensor library supports more elements along one axis."""
 
 SchedulersOption = Annotated[
     str,
@@ -22,6 +29,36 @@ SchedulersOption = Annotated[
 ImportOption = Annotated[
     list[Path] | None,
     typer.Option("--import", metavar="FILE", help="Python file that registers schedulers; may be given repeatedly."),
+]
+ExportOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FORMAT[:FILE]",
+        help="Write the plan for another program: json, onnxruntime, accelerate, llama.cpp or pipelining. May be given "
+        "repeatedly. Default of FILE: a file beside plan.json.",
+    ),
+]
+BatchOption = Annotated[
+    int | None,
+    typer.Option(min=1, max=LARGEST_SIZE, help="Batch size. Default: the one of an ONNX model, else 1."),
+]
+DimsOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Sizes of symbolic dimensions, as in N=2,S=16, or sequence=4096 of a language model."),
+]
+PhaseOption = Annotated[
+    str, typer.Option(help="Of a language model: forward, prefill or decode. Default: forward, of whole sequences.")
+]
+DtypeOption = Annotated[str, typer.Option(help="Floating-point format, such as float16. Default: the model's own.")]
+RuntimesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Simulated runtimes, one or several; see 'hetgym list runtimes'. With switches: links,streams=2. Default: "
+        "classic, in hetgym bench links as well."
+    ),
+]
+RuntimeOption = Annotated[
+    str, typer.Option(help="Simulated runtime; see 'hetgym list runtimes'. With switches: links,streams=2.")
 ]
 OutOption = Annotated[Path, typer.Option(help="Folder of all runs; this run gets a folder of its own in it.")]
 NameOption = Annotated[str, typer.Option(help="Name of this run's folder. Default: date and time.")]
@@ -77,6 +114,63 @@ def import_files(files: Sequence[Path] | None) -> None:
 
         for file in files:
             import_file(file)
+
+
+def parse_dims(texts: Sequence[str]) -> dict[str, int]:
+    """Sizes of symbolic dimensions.
+
+    Raises:
+        ConfigError: a text that is no list of sizes, or two sizes for one name.
+
+    >>> parse_dims(["N=2, S=16", "N=2"])
+    {'N': 2, 'S': 16}
+    """
+    sizes: dict[str, int] = {}
+    for text in texts:
+        for pair in text.split(","):
+            key, _, value = (part.strip() for part in pair.partition("="))
+            whole = value.isascii() and value.isdigit() and len(value) <= 18
+            if not key or not whole or not 1 <= int(value) <= LARGEST_SIZE:
+                raise ConfigError(
+                    f"--dims {text}: expected NAME=SIZE with whole sizes from 1 to {LARGEST_SIZE}, as in N=2,S=16"
+                )
+            if sizes.setdefault(key, int(value)) != int(value):
+                raise ConfigError(f"--dims: {key} is given as {sizes[key]} and as {value}")
+    return sizes
+
+
+def load_devices(platform: str) -> Platform:
+    """The platform that an option names.
+
+    Raises:
+        HetgymError: it cannot be loaded.
+        ConfigError: it is a cluster.
+    """
+    from hetgym.parallel import load_cluster
+    from hetgym.topology import find_platform
+
+    try:
+        return find_platform(platform)
+    except HetgymError as error:
+        try:
+            load_cluster(platform)
+        except HetgymError:
+            raise error from None
+        raise ConfigError(f"{platform} is a cluster; hetgym cluster plans training steps on it") from error
+
+
+def load_model(model: str, batch: int | None, dims: Sequence[str] | None, phase: str, dtype: str) -> DataflowGraph:
+    """The graph that the options of a model describe.
+
+    Raises:
+        HetgymError: there is no such model, or it has no such option.
+    """
+    from hetgym.graph import load_graph
+    from hetgym.graph.transforms import cast
+
+    options: dict[str, Any] = {"dims": parse_dims(dims)} if dims else {}
+    graph = load_graph(model, batch=batch, **options | ({"phase": phase} if phase else {}))
+    return cast(graph, dtype) if dtype else graph
 
 
 def command_line() -> tuple[str, ...]:

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hetgym._input.config import LARGEST_BATCH
 from hetgym.cli.exports import Exports, check_exports, parse_exports
 from hetgym.cli.options import (
+    BatchOption,
+    DimsOption,
+    DtypeOption,
+    ExportOption,
     ForceOption,
     ImportOption,
     JsonOption,
     NameOption,
     OutOption,
     Output,
+    PhaseOption,
+    RuntimeOption,
     command_line,
     import_files,
+    load_devices,
+    load_model,
+    parse_dims,
 )
 from hetgym.errors import ConfigError, HetgymError
 
 if TYPE_CHECKING:
     from hetgym.bench.job import Job, Outcome
     from hetgym.bench.plan import BestTrace
-    from hetgym.platform import Platform
     from hetgym.problem import Problem
 
-LARGEST_SIZE = 2**31 - 1
-"""Largest batch or symbolic dimension: no tensor library supports more elements along one axis."""
+BUDGET = "10s"
+"""Time of the search unless another is given."""
 
 PLAIN = "single-device,heft"
 """Schedulers beside which a plan is shown."""
@@ -43,57 +49,19 @@ def plan(
         str,
         typer.Option(
             help="A preset (see 'hetgym list platforms'), a YAML file, or a description of a machine (see "
-            "'hetgym platform'). With --global-batch a cluster: "
-            "a preset (see 'hetgym list clusters') or a YAML file."
+            "'hetgym platform')."
         ),
     ],
-    batch: Annotated[
-        int | None,
-        typer.Option(min=1, max=LARGEST_SIZE, help="Batch size. Default: the one of an ONNX model, else 1."),
-    ] = None,
-    dims: Annotated[
-        list[str] | None,
-        typer.Option(help="Sizes of symbolic dimensions, as in N=2,S=16, or sequence=4096 of a language model."),
-    ] = None,
-    phase: Annotated[
-        str, typer.Option(help="Of a language model: forward, prefill or decode. Default: forward, of whole sequences.")
-    ] = "",
-    dtype: Annotated[str, typer.Option(help="Floating-point format, such as float16. Default: the model's own.")] = "",
+    batch: BatchOption = None,
+    dims: DimsOption = None,
+    phase: PhaseOption = "",
+    dtype: DtypeOption = "",
     fuse: Annotated[bool, typer.Option("--fuse", help="Fuse operators first, as compilers do.")] = False,
-    training: Annotated[bool, typer.Option("--training", help="Plan a training step instead of inference.")] = False,
-    global_batch: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=LARGEST_BATCH,
-            help="Samples of a training step: plan stages, tensor and data degrees and micro-batches of a language "
-            "model (see 'hetgym list decoders') on a cluster.",
-        ),
-    ] = None,
-    framework: Annotated[
-        str,
-        typer.Option(
-            help="Training program on the cluster; see 'hetgym list frameworks'. With switches: megatron,zero=1. "
-            "zero=any and sequence=any leave them to the planner."
-        ),
-    ] = "megatron",
-    planner: Annotated[
-        str, typer.Option(help="Planner of training steps; see 'hetgym list planners'. all: a table of all.")
-    ] = "search",
-    schedule: Annotated[
-        str,
-        typer.Option(
-            help="Pipeline schedules that a training step may take: some of 1f1b, gpipe, interleaved, zb-h1, or all."
-        ),
-    ] = "1f1b",
-    runtime: Annotated[
-        str, typer.Option(help="Simulated runtime; see 'hetgym list runtimes'. With switches: links,streams=2.")
-    ] = "links",
-    order: Annotated[
-        str,
-        typer.Option(help="device: devices keep to the plan's order. ready: they serve first come, first served."),
-    ] = "device",
-    budget: Annotated[str, typer.Option(help="Time to search, such as 500ms or 1min.")] = "10s",
+    training: Annotated[
+        bool, typer.Option("--training", help="Plan a step of training, forward and backward, instead of inference.")
+    ] = False,
+    runtime: RuntimeOption = "links",
+    budget: Annotated[str, typer.Option(help="Time to search, such as 500ms or 1min.")] = BUDGET,
     objective: Annotated[
         str,
         typer.Option(
@@ -108,14 +76,7 @@ def plan(
     layers: Annotated[
         bool, typer.Option("--layers", help="Place whole layers of the model instead of single operators.")
     ] = False,
-    export: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FORMAT[:FILE]",
-            help="Write the plan for another program: json, onnxruntime, accelerate, llama.cpp or pipelining. May be "
-            "given repeatedly. Default of FILE: a file beside plan.json.",
-        ),
-    ] = None,
+    export: ExportOption = None,
     imports: ImportOption = None,
     out: OutOption = Path("results"),
     name: NameOption = "",
@@ -130,8 +91,6 @@ def plan(
     from hetgym._input.times import parse_time
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
     from hetgym.bench.plan import BestTrace
-    from hetgym.graph import load_graph
-    from hetgym.graph.transforms import cast
     from hetgym.graph.transforms import fuse as fused
     from hetgym.graph.transforms import training as trained
     from hetgym.planning import get
@@ -145,33 +104,16 @@ def plan(
     import_files(imports)
     wanted = parse_exports(export)
     check_exports(wanted, (model, platform), out)
-    if global_batch is not None:
-        from hetgym.cli.plan_training import plan_training
-
-        if not training:
-            raise ConfigError("--global-batch is for training steps; add --training")
-        others = {"batch": batch, "dims": dims, "phase": phase, "dtype": dtype, "fuse": fuse, "layers": layers}
-        others |= {"compare": compare, "schedulers": schedulers, "objective": objective != "makespan"}
-        others |= {"runtime": runtime != "links", "order": order != "device", "budget": budget != "10s"}
-        _refuse(others, "does not go with --global-batch")
-        output = Output(out, name, force, as_json)
-        exports = Exports(wanted)
-        return plan_training(model, platform, global_batch, framework, planner, schedule, output, exports)
-    others = {"framework": framework != "megatron", "planner": planner != "search", "schedule": schedule != "1f1b"}
-    _refuse(others, "goes with --global-batch only")
-    _refuse({"budget": schedulers and budget != "10s"}, "is for the search, which --schedulers replaces")
-    if order not in ("device", "ready"):
-        raise ConfigError(f"--order is device or ready, not {order!r}")
-    under = pick_runtimes([f"{runtime},order=ready" if order == "ready" and runtime != "ready" else runtime])
+    if schedulers and budget != BUDGET:
+        raise ConfigError("--budget is for the search, which --schedulers replaces; leave it out")
+    under = pick_runtimes([runtime])
     chosen = pick_schedulers(schedulers or ("all" if compare else PLAIN))
     goal = as_objective(objective)
     if not schedulers:
         ours = get("portfolio", seconds=parse_time(budget), budget=2**62, objective=goal)
         chosen = (*(row for row in chosen if row.name != ours.name), ours)
-    options = ({"dims": parse_dims(dims)} if dims else {}) | ({"phase": phase} if phase else {})
-    devices = _devices(platform)
-    graph = load_graph(model, batch=batch, **options)
-    graph = cast(graph, dtype) if dtype else graph
+    devices = load_devices(platform)
+    graph = load_model(model, batch, dims, phase, dtype)
     graph = fused(graph).graph if fuse else graph
     graph = trained(graph) if training else graph
     problem = Problem.build(graph, devices)
@@ -189,62 +131,6 @@ def plan(
         goal.value(reference, reference)  # an error now if the devices do not state what it needs
     keeper = BestTrace(goal, reference)
     return _run(job, keeper, Output(out, name, force, as_json), asked, bool(compare or schedulers), exports)
-
-
-def _refuse(given: dict[str, Any], why: str) -> None:
-    """Refuse options that would mean nothing.
-
-    Raises:
-        ConfigError: one of them is given.
-    """
-    for option, value in given.items():
-        if value:
-            raise ConfigError(f"--{option} {why}; leave it out")
-
-
-def _devices(platform: str) -> Platform:
-    """Load a platform.
-
-    Raises:
-        HetgymError: it cannot be loaded.
-        ConfigError: it is a cluster.
-    """
-    from hetgym.parallel import load_cluster
-    from hetgym.topology import find_platform
-
-    try:
-        return find_platform(platform)
-    except HetgymError as error:
-        try:
-            load_cluster(platform)
-        except HetgymError:
-            raise error from None
-        raise ConfigError(
-            f"{platform} is a cluster, on which steps of language models are planned with --training --global-batch N"
-        ) from error
-
-
-def parse_dims(texts: Sequence[str]) -> dict[str, int]:
-    """Sizes of symbolic dimensions.
-
-    Raises:
-        ConfigError: a text that is no list of sizes, or two sizes for one name.
-
-    >>> parse_dims(["N=2, S=16", "N=2"])
-    {'N': 2, 'S': 16}
-    """
-    sizes: dict[str, int] = {}
-    for text in texts:
-        for pair in text.split(","):
-            key, _, value = (part.strip() for part in pair.partition("="))
-            whole = value.isascii() and value.isdigit() and len(value) <= 18
-            if not key or not whole or not 1 <= int(value) <= LARGEST_SIZE:
-                raise ConfigError(
-                    f"--dims {text}: expected NAME=SIZE with whole sizes from 1 to {LARGEST_SIZE}, as in N=2,S=16"
-                )
-            if sizes.setdefault(key, int(value)) != int(value):
-                raise ConfigError(f"--dims: {key} is given as {sizes[key]} and as {value}")
-    return sizes
 
 
 def _run(
@@ -301,7 +187,7 @@ def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
     from hetgym.bench.formats import duration, percent
     from hetgym.bench.job import explain
     from hetgym.bench.plan import blocks, device_shares, kind_seconds, transfers
-    from hetgym.cli.console import stdout
+    from hetgym.cli.console import print_table, stdout
     from hetgym.cli.tables import block_table, device_table
     from hetgym.errors import size
     from hetgym.sim.runtime import runtime
@@ -331,7 +217,7 @@ def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
         words = "this plan is optimal" if left <= PROVED else f"at most {percent(left)} are left to gain"
         console.print(f"no plan takes less than {duration(bound)}: {words}", soft_wrap=True)
     console.print(block_table(blocks(best)))
-    console.print(device_table(device_shares(best)))
+    print_table(device_table(device_shares(best)))
     kinds = kind_seconds(best)
     total = sum(kinds.values())
     if total > 0:

@@ -28,7 +28,7 @@ def platform(
 ) -> int:
     """Read a platform from a description of a machine, show it and write it to a platform file."""
     from hetgym.bench.formats import duration
-    from hetgym.cli.console import print_json, print_path, stdout
+    from hetgym.cli.console import print_json, print_path, print_table, stdout
     from hetgym.cli.tables import table_of
     from hetgym.errors import ConfigError, size
     from hetgym.profiling.describe import write_platform
@@ -47,22 +47,21 @@ def platform(
     if as_json:
         print_json(document)
         return 0
-    console = stdout()
-    console.print(f"{found.name}: {found.description}", style="bold", soft_wrap=True)
+    stdout().print(f"{found.name}: {found.description}", style="bold", soft_wrap=True)
     table = table_of("device", "model", "float32", "memory", "of", left=("device", "model"))
     for device in found:
         rate = device.peak_flops.get("float32", max(device.peak_flops.values()))
         bandwidth, capacity = f"{device.memory_bandwidth / 1e9:.4g} GB/s", device.memory_capacity
         limit = size(capacity) if capacity < float("inf") else "∞"
         table.add_row(device.name, device.model, f"{rate / 1e12:.3g} TFLOP/s", bandwidth, limit)
-    console.print(table)
+    print_table(table)
     table = table_of("link", "kind", "bandwidth", "latency", left=("link", "kind"))
     for link in found.links:
         if link.start < link.end:
             payload = f"{link.bandwidth * link.efficiency / 1e9:.4g} GB/s"
             table.add_row(f"{link.start} - {link.end}", link.kind, payload, duration(link.latency))
     if found.links:
-        console.print(table)
+        print_table(table)
     if out is not None:
         print_path("platform", out)
     return 0

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from hetgym.profiling.session import Item, Profile
 
 
+LOOK = 0.5
+"""Time for which other programs are looked for before the first measurement [s]."""
+
+
 def profile(
     name: Annotated[str, typer.Argument(help="Name of the table; a run of that name that was stopped is resumed.")],
     designs: Annotated[
@@ -34,10 +38,10 @@ def profile(
     isa: Annotated[
         str, typer.Option(help="Cap of the instruction set: full, avx512, avx2, sse4.2 or library=cap,….")
     ] = "full",
-    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds after which an operator is given up.")] = 20.0,
-    memory_limit: Annotated[float, typer.Option(min=0.1, help="Most memory that an operator may take [GB].")] = 8.0,
-    platform: Annotated[
-        Path | None, typer.Option(help="Also measure this machine's links, and write it as a platform.")
+    time_limit: Annotated[str, typer.Option(help="Most time for one operator, such as 500ms or 20s.")] = "20s",
+    memory_limit: Annotated[str, typer.Option(help="Most memory for one operator, such as 8GB.")] = "8GB",
+    write_platform: Annotated[
+        Path | None, typer.Option(help="Also measure this machine's links, and write it as a platform to this file.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the table.")] = Path("measurements"),
     as_json: JsonOption = False,
@@ -48,6 +52,8 @@ def profile(
     as they run. Writes <out>/<name>.csv.gz and a card of the machine beside it. A run that is stopped goes
     on where it was when the same command is given again.
     """
+    from hetgym._input.sizes import parse_size
+    from hetgym._input.times import parse_time
     from hetgym.profiling import plans
     from hetgym.profiling.designs import CORE, GPU
     from hetgym.profiling.host import HostSettings
@@ -65,12 +71,13 @@ def profile(
     session = Profile(
         out / f"{name}.csv.gz",
         settings,
-        time_limit=time_limit,
-        memory_limit=memory_limit * 1e9,
+        time_limit=parse_time(time_limit),
+        memory_limit=parse_size(memory_limit),
         device=device,
     )
-    if platform is not None:
-        _write_platform(settings, platform)
+    _say_if_busy(settings)
+    if write_platform is not None:
+        _write_platform(settings, write_platform)
     try:
         return _run(session, items, passes, as_json)
     except KeyboardInterrupt:
@@ -93,6 +100,19 @@ def _cores(text: str) -> tuple[int, ...]:
 def _isa(text: str) -> str | dict[str, str]:
     """One cap of the instruction set, or one for each library."""
     return dict((pair.partition("=")[0], pair.partition("=")[2]) for pair in words(text)) if "=" in text else text
+
+
+def _say_if_busy(settings: HostSettings) -> None:
+    """Say so where other programs use the cores that measure, as times will be too long."""
+    from hetgym.execution.quiet import LIMIT, foreign_share
+
+    share = foreign_share(settings.cores, seconds=LOOK)
+    if share > LIMIT:
+        cores = ",".join(map(str, settings.cores))
+        tell(
+            f"other programs use {100 * share:.0f} % of core {cores}: measured times will be too long. Stop them, or "
+            "measure again on an idle machine"
+        )
 
 
 def _write_platform(settings: HostSettings, target: Path) -> None:

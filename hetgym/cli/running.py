@@ -14,7 +14,7 @@ from hetgym.bench.loop import Progress as Step
 from hetgym.bench.sink import Sink
 from hetgym.bench.summary import records
 from hetgym.bench.warming import WarmingUp
-from hetgym.cli.console import print_path, progress, stderr, stdout, tell
+from hetgym.cli.console import print_path, print_table, progress, stderr, stdout, tell
 from hetgym.cli.tables import BLIND, against_table, choices_table, group_tables, summary_table
 from hetgym.sim.runtime import runtime
 
@@ -71,7 +71,7 @@ def print_tables(job: Job, outcome: Outcome) -> None:
     for name in job.runtimes:
         console.print(f"runtime {name}: {explain(runtime(name))}", style="italic", soft_wrap=True)
         blind = [row.name for row in job.schedulers if row.plans_for not in ("any", name)]
-        console.print(summary_table(outcome.summary, name, blind))
+        print_table(summary_table(outcome.summary, name, blind))
         if blind:
             console.print(f"{BLIND} plans for another runtime", style="dim")
     for row in records(outcome.result.rows):
@@ -93,7 +93,7 @@ def print_evaluation(job: Job, outcome: Outcome) -> None:
     for name in job.runtimes:
         if job.evaluation.reference:
             console.print(f"runtime {name}: against {findings.reference}, problem by problem", style="italic")
-            console.print(against_table(findings.against, name))
+            print_table(against_table(findings.against, name))
         ranking = list(dict.fromkeys(line.scheduler for line in outcome.summary if line.runtime == name))
         for by in job.evaluation.by:
             console.print(f"runtime {name}: mean gap to best by {by} (number of problems)", style="italic")
@@ -111,7 +111,7 @@ def print_evaluation(job: Job, outcome: Outcome) -> None:
                 )
         if findings.pareto is not None:
             console.print(f"runtime {name}: what is best within a time", style="italic")
-            console.print(choices_table(findings.pareto.choices[name]))
+            print_table(choices_table(findings.pareto.choices[name]))
 
 
 def print_files(outcome: Outcome) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-GIB = 1 << 30
+from hetgym.cli.options import RuntimesOption
 
 SEED_BITS = 53
 """Length of random seeds: too many to try, and exact where JSON numbers are floats."""
@@ -26,12 +26,11 @@ def score(
     ] = None,
     fresh: Annotated[int, typer.Option(min=0, help="Number of freshly drawn problems.")] = 8,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the fresh problems. Default: random.")] = None,
-    runtimes: Annotated[
-        list[str] | None,
-        typer.Option("--runtime", help="Simulated runtime; may be given repeatedly. Default: classic."),
-    ] = None,
-    seconds: Annotated[str, typer.Option(help="Most time for one schedule, such as 500ms or 10s.")] = "10s",
-    memory: Annotated[float, typer.Option(help="Most memory of the program [GiB], the interpreter's included.")] = 4.0,
+    runtimes: RuntimesOption = None,
+    time_limit: Annotated[str, typer.Option(help="Most time for one schedule, such as 500ms or 10s.")] = "10s",
+    memory_limit: Annotated[
+        str, typer.Option(help="Most memory of the program, the interpreter's included, such as 4GiB.")
+    ] = "4GiB",
     out: Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")] = None,
 ) -> int:
     """Score a program that writes schedules, which is run in a limited process; print JSON.
@@ -43,6 +42,7 @@ def score(
     import secrets
 
     from hetgym._input.files import check_writable, write_bytes
+    from hetgym._input.sizes import parse_size
     from hetgym._input.times import parse_time
     from hetgym.cli.console import print_json, progress, stderr, tell
     from hetgym.errors import ConfigError
@@ -52,7 +52,7 @@ def score(
 
     if out is not None:
         check_writable(out, ConfigError)
-    limits = Limits(parse_time(seconds), memory * GIB)
+    limits = Limits(parse_time(time_limit), parse_size(memory_limit))
     specs = load_suite(suite).specs
     number = len(specs) if shown is None else min(shown, len(specs))
     chosen = [specs[k * len(specs) // number] for k in range(number)]

@@ -40,7 +40,7 @@ def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None)
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left")
     for heading in headings:
         words = heading in left
-        table.add_column(heading, justify="left" if words else "right", no_wrap=words)
+        table.add_column(Text(heading), justify="left" if words else "right", no_wrap=words)
     return table
 
 

@@ -39,9 +39,9 @@ def validate(
         str,
         typer.Option(help="Comma-separated models: zoo names (see 'hetgym list graphs'), .onnx, .pt2 or .json files."),
     ] = "alexnet,bert_base,inception_v1,resnet50,shufflenet,squeezenet",
-    devices: Annotated[
+    processors: Annotated[
         str,
-        typer.Option(help="Comma-separated workers: cpu<core>:<instruction set> or cuda<number>@cpu<core>."),
+        typer.Option(help="Comma-separated devices of plans: cpu<core>:<instruction set> or cuda<number>@cpu<core>."),
     ] = "cpu0:full,cpu1:avx2",
     placements: Annotated[int, typer.Option(min=2, help="Held-out placements of each model.")] = 17,
     rounds: Annotated[int, typer.Option(min=2, help="Runs of each placement that count.")] = 11,
@@ -72,7 +72,7 @@ def validate(
     from hetgym.platform import load_platform
 
     settings = Settings(
-        parse_devices(devices), placements, rounds, calibration_rounds=calibration_rounds, limit=limit, seed=seed
+        parse_devices(processors), placements, rounds, calibration_rounds=calibration_rounds, limit=limit, seed=seed
     )
     learned = None if costs == CALIBRATED else learned_costs(load_platform(costs))
     graphs = [load_graph(model) for model in words(models)]

@@ -1,8 +1,8 @@
 """Pipelines: problems that are cut into stages, schedules of the stages' passes, and the values of cuts.
 
 - Problems come from several sources: :func:`pipeline` and :func:`training_pipeline` price the :func:`blocks` of a graph
-  on a platform, :func:`load` reads a file, :class:`RandomChains` draws random ones, and :class:`PipelineProblem` and
-  :class:`TrainingPipeline` take arrays.
+  on a platform, :func:`load` and :func:`load_layers` read files, :class:`RandomChains` draws random ones, and
+  :class:`PipelineProblem` and :class:`TrainingPipeline` take arrays.
 - A cut is a list of :class:`Stage`; :func:`cut_problem` prices cuts for an :class:`Objective`. Methods that find good
   cuts are in :mod:`hetgym.baselines.pipeline`.
 - A schedule (:data:`SCHEDULES`, :func:`orders`) is the order in which each stage runs its passes. :func:`makespan`
@@ -14,6 +14,7 @@ from hetgym.pipeline.building import BLOCKS, blocks, pipeline, training_pipeline
 from hetgym.pipeline.cuts import Cut, CutProblem, CutValue, Stage
 from hetgym.pipeline.evaluation import makespan
 from hetgym.pipeline.flow_shop import FlowShop
+from hetgym.pipeline.layers import LayerTable, load_layers
 from hetgym.pipeline.loading import load
 from hetgym.pipeline.objective import OBJECTIVES, Objective
 from hetgym.pipeline.problem import DeviceKind, PipelineProblem
@@ -32,6 +33,7 @@ __all__ = [
     "CutValue",
     "DeviceKind",
     "FlowShop",
+    "LayerTable",
     "Objective",
     "Orders",
     "Pass",
@@ -42,6 +44,7 @@ __all__ = [
     "blocks",
     "cut_problem",
     "load",
+    "load_layers",
     "makespan",
     "orders",
     "peak_activations",

@@ -43,7 +43,7 @@ PLUGINS = textwrap.dedent("""
 
 def test_the_first_run_compiles_in_several_processes(tmp_path: Path) -> None:
     """Both runs give the same rows in the same order, whatever was compiled while others ran."""
-    words = ("bench", "--suite", "quick", "--schedulers", "olb,heft,peft", "--runtime", "classic")
+    words = ("bench", "--suite", "quick", "--schedulers", "olb,heft,peft", "--runtimes", "classic")
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     first = run(*words, "--name", "first", cwd=tmp_path, **cache)
     assert (first.returncode, first.stderr) == (0, "hetgym: compiling kernels once …\n")
@@ -68,7 +68,7 @@ def test_bench_writes_a_folder_and_prints_a_table_for_each_runtime(tmp_path: Pat
 
 
 def test_json_is_all_that_stdout_holds(tmp_path: Path) -> None:
-    done = ask("bench", "--suite", "quick", "--schedulers", "heft", "--runtime", "links", "--json", cwd=tmp_path)
+    done = ask("bench", "--suite", "quick", "--schedulers", "heft", "--runtimes", "links", "--json", cwd=tmp_path)
     document = json.loads(done.stdout)
     assert done.returncode == 0 and document["format"] == "hetgym-results"
     assert {row["runtime"] for row in document["rows"]} == {"links"}
@@ -79,7 +79,7 @@ def test_bench_compares_groups_and_measures_quality_against_time(tmp_path: Path)
     words = (
         "--schedulers",
         "heft,peft,lns",
-        "--runtime",
+        "--runtimes",
         "classic",
         "--pareto",
         "--budgets",
@@ -107,7 +107,7 @@ def test_problem_files_take_the_place_of_a_suite(tmp_path: Path) -> None:
 
 def test_task_graphs_get_their_devices_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "two.stg").write_text("2\n0 0 0\n1 3 1 0\n2 4 1 0\n3 0 2 1 2\n")
-    words = ("--schedulers", "heft", "--runtime", "classic", "--name", "x", "--traces", "none")
+    words = ("--schedulers", "heft", "--runtimes", "classic", "--name", "x", "--traces", "none")
     done = ask("bench", "--problems", "two.stg", "--devices", "2", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = rows(tmp_path / "results" / "x")
@@ -201,7 +201,7 @@ FULL = """
 @pytest.mark.parametrize(("scheduler", "why"), [("filling", "File too large"), ("deleting", "No such file")])
 def test_a_disk_that_fails_costs_one_line(tmp_path: Path, scheduler: str, why: str) -> None:
     code = PLUGINS + "import os\n" + textwrap.dedent(FULL) + HETGYM
-    words = ("bench", "--suite", "quick", "--schedulers", f"heft,{scheduler}", "--name", "x", "--runtime", "classic")
+    words = ("bench", "--suite", "quick", "--schedulers", f"heft,{scheduler}", "--name", "x", "--runtimes", "classic")
     done = run(*words, cwd=tmp_path, code=code)
     assert done.returncode == 2, done.stderr
     (line,) = said(done).splitlines()
@@ -218,7 +218,7 @@ def test_an_imported_file_takes_part(tmp_path: Path) -> None:
         "@baselines.register('mine', kind='list', citation='-', complexity='-')\n"
         "def mine(problem):\n    return baselines.heft(problem)\n"
     )
-    words = ("--suite", "quick", "--schedulers", "heft,mine", "--runtime", "classic", "--name", "x")
+    words = ("--suite", "quick", "--schedulers", "heft,mine", "--runtimes", "classic", "--name", "x")
     done = run("bench", *words, "--import", "mine.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = rows(tmp_path / "results" / "x")

@@ -27,7 +27,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("model", ["roofline", "polynomial"])
 def test_fit_prints_errors_and_writes_a_model(measured: Path, model: str) -> None:
-    done = ask("fit", "measurements/mine.csv.gz", "--model", model, cwd=measured)
+    done = ask("fit", "measurements/mine.csv.gz", "--kind", model, cwd=measured)
     assert done.returncode == 0, done.stderr
     assert "held-out models" in done.stdout and "squeezenet" in done.stdout
     costs = LearnedCosts.load(measured / f"mine-{model}.npz")
@@ -36,7 +36,7 @@ def test_fit_prints_errors_and_writes_a_model(measured: Path, model: str) -> Non
 
 
 def test_fit_prints_json_alone(measured: Path) -> None:
-    done = run("fit", "measurements/mine.csv.gz", "--model", "roofline", "--json", "--out", "a.npz", cwd=measured)
+    done = run("fit", "measurements/mine.csv.gz", "--kind", "roofline", "--json", "--out", "a.npz", cwd=measured)
     assert json.loads(done.stdout)["artefact"] == "a.npz"
 
 
@@ -44,8 +44,8 @@ def test_fit_prints_json_alone(measured: Path) -> None:
     ("words", "said"),
     [
         (("nowhere",), "no dataset 'nowhere'"),
-        (("measurements/mine.csv.gz", "--model", "bosted"), "did you mean 'boosted'"),
-        (("measurements/mine.csv.gz", "--model", "roofline", "--out", "no/folder/a.npz"), "no/folder/a.npz"),
+        (("measurements/mine.csv.gz", "--kind", "bosted"), "did you mean 'boosted'"),
+        (("measurements/mine.csv.gz", "--kind", "roofline", "--out", "no/folder/a.npz"), "no/folder/a.npz"),
     ],
 )
 def test_mistakes_are_one_line(measured: Path, words: tuple[str, ...], said: str) -> None:
@@ -59,5 +59,5 @@ def test_a_table_of_named_models_alone_is_refused(measured: Path) -> None:
     found = Dataset.load(measured / "measurements" / "mine.csv.gz")
     named = [row.source == "squeezenet" for row in found.table]
     replace(found, table=found.table.where(named)).save(measured / "measurements" / "named.csv.gz")
-    done = ask("fit", "measurements/named.csv.gz", "--model", "roofline", cwd=measured)
+    done = ask("fit", "measurements/named.csv.gz", "--kind", "roofline", cwd=measured)
     assert done.returncode == 2 and "all of its rows are of named models, which are a test" in done.stderr

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 from cli.commands import HETGYM, ask, run
 
+from hetgym.cli.profile import _say_if_busy
 from hetgym.measurements import Dataset
+from hetgym.profiling.host import HostSettings
 
 CORE = str(min(os.sched_getaffinity(0)))
 
@@ -49,6 +52,8 @@ def test_a_table_that_is_there_is_not_overwritten(profiled: Path) -> None:
         (("profile", "a/b"), "by one word"),
         (("profile", "x", "--designs", "convv"), "did you mean 'conv'"),
         (("profile", "x", "--cores", "zero"), "--cores zero"),
+        (("profile", "x", "--time-limit", "20"), "'20'"),
+        (("profile", "x", "--memory-limit", "8"), "Invalid size '8'"),
         (("profile", "x", "--isa", "avx3"), "unknown instruction set 'avx3'"),
         (("profile", "x", "--isa", "mkl=avx2,aten=x"), "unknown instruction set 'x' for aten"),
         (("profile", "x", "--designs", "none", "--networks", "0", "--shapes", "none.csv"), "none.csv"),
@@ -62,6 +67,24 @@ def test_mistakes_are_one_line(tmp_path: Path, words: tuple[str, ...], said: str
     assert done.stderr.startswith("hetgym: error: ") and done.stderr.count("\n") == 1
     assert said in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_busy_machine_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    child = os.fork()
+    if child == 0:
+        os.sched_setaffinity(0, {int(CORE)})
+        end = time.monotonic() + 30.0
+        while time.monotonic() < end:
+            pass
+        os._exit(0)
+    try:
+        time.sleep(0.1)
+        _say_if_busy(HostSettings((int(CORE),)))
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    (line,) = capfd.readouterr().err.splitlines()
+    assert f"% of core {CORE}" in line and "measured times will be too long" in line
 
 
 SMALL = ("profile", "mine", "--designs", "relu", "--share", "0.05", "--networks", "0", "--passes", "1", "--cores", CORE)

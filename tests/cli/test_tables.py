@@ -13,6 +13,7 @@ from hetgym.bench import Measured, Row, against, choices, grouped, points, summa
 from hetgym.bench.groups import Traits
 from hetgym.bench.plan import Block, device_shares
 from hetgym.bench.rows import with_gaps
+from hetgym.cli.console import parts
 from hetgym.cli.tables import (
     against_table,
     block_table,
@@ -60,6 +61,21 @@ def test_comparisons_have_the_shortest_first_and_a_dash_for_failures() -> None:
     assert "makespan over heft" in text
     lines = [line.split() for line in text.splitlines() if line.strip().startswith(("x", "y"))]
     assert lines[0][:3] == ["x", "0.500", "–"] and set(lines[1][1:]) == {"–"}
+
+
+def test_no_row_of_a_device_table_breaks_in_two_on_a_narrow_terminal() -> None:
+    problem = Problem.from_arrays([[1e3, 2.0]] * 3, [(0, 1, 1e9), (1, 2, 1e6)], device_names=["cpu", "a-longer-name"])
+    table = device_table(device_shares(simulate(problem, Schedule([0, 1, 1], order=[[0], [1, 2]]), "links")))
+    for width, count in ((200, 1), (80, 2), (50, 3)):
+        text = io.StringIO()
+        console = Console(file=text, width=width)
+        found = parts(table, console)
+        console.print(*found)
+        lines = [line.split() for line in text.getvalue().splitlines() if line.strip()]
+        assert len(found) == count
+        assert sum(words[0] == "cpu" for words in lines) == sum(words[0] == "a-longer-name" for words in lines) == count
+        assert len(lines) == 4 * count  # headings, a rule and two devices
+        assert all(heading in text.getvalue() for heading in ("operators", "memory, at most", "receives"))
 
 
 def test_wide_tables_of_groups_come_in_parts() -> None:

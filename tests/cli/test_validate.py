@@ -16,7 +16,7 @@ from hetgym.graph import DataflowGraph
 from hetgym.graph.serialization import to_json
 
 DEVICES = f"cpu{CORES[0]}:full,cpu{CORES[-1]}:avx2"
-EASY = ("--devices", DEVICES, "--placements", "3", "--rounds", "2", "--calibration-rounds", "2", "--limit", "inf")
+EASY = ("--processors", DEVICES, "--placements", "3", "--rounds", "2", "--calibration-rounds", "2", "--limit", "inf")
 
 
 def test_it_prints_a_table_and_writes_a_folder(tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_nothing_validated_gives_exit_code_1(tmp_path: Path, monkeypatch: pytest
 def test_bad_words_are_one_line(tmp_path: Path) -> None:
     for words, reason in (
         (("--models", "alexnt"), "alexnet"),
-        (("--devices", "cpu0:full"), "two devices"),
-        (("--devices", "cpu0:full,tpu1"), "tpu1"),
+        (("--processors", "cpu0:full"), "two devices"),
+        (("--processors", "cpu0:full,tpu1"), "tpu1"),
         (("--costs", "nowhere"), "nowhere"),
     ):
         done = ask("validate", "--models", "squeezenet", *words, cwd=tmp_path)

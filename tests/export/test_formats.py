@@ -155,7 +155,7 @@ def test_exports_into_the_folder_of_the_run(tmp_path: Path) -> None:
 
 
 def test_training_plans_are_exported(tmp_path: Path) -> None:
-    words = ("plan", "gpt-1.7b", "--training", "--platform", "dgx-a100-64", "--global-batch", "8")
+    words = ("cluster", "gpt-1.7b", "--platform", "dgx-a100-64", "--global-batch", "8")
     words += ("--planner", "uniform-grid", "--export", "json:t.json", "--export", "accelerate")
     done = ask(*words, cwd=tmp_path)
     assert done.returncode == 2 and "accelerate holds no plan of a training step" in done.stderr

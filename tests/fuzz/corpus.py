@@ -298,11 +298,13 @@ def _measurements() -> dict[str, list[Entry]]:
     small = gzip.compress(few, mtime=0)
     digest = hashlib.sha256(small).hexdigest()
     described = _json("data.json", card | {"sha256": digest})
+    layers = b"layer,count,time [ms],size [MiB],transfer [us]\nwords,1,0.5,2,3\nlayers,64,1e-2,9,3\n"
     plan = b"kind,inputs,outputs,attributes\n" + b'MatMul,"float32(2,3);float32(3,4)","float32(2,4)",\n'
     return {
         "table": [plain, Entry("t.csv.gz", small)],
         "journal": [plain],
         "plan": [Entry("shapes.csv", plan)],
+        "layers": [Entry("layers.csv", layers)],
         "dataset-card": [Entry("data.json", described.data, {"data.csv.gz": small})],
         "machine-card": [_json("m.json", card["machine"])],
     }

@@ -31,6 +31,7 @@ from hetgym.graph import Operator, Tensor, from_networkx, from_onnx, from_trace
 from hetgym.measurements import Dataset, MachineCard, Measurements
 from hetgym.measurements.table import Journal
 from hetgym.pipeline import load as load_pipeline
+from hetgym.pipeline import load_layers
 from hetgym.platform import load_platform
 from hetgym.profiling.plans import table_items
 from hetgym.topology import import_platform, load_boards
@@ -242,6 +243,7 @@ LOADERS: dict[str, Loader] = {
     "best-schedules": Loader(load_best_schedules, "npz"),
     "costs": Loader(costs, "npz"),
     "table": Loader(table, "csv"),
+    "layers": Loader(lambda path: load_layers(path, devices=2).problem.digest, "csv"),
     "journal": Loader(Journal.open, "csv"),
     "plan": Loader(table_items, "csv"),
     "dataset-card": Loader(dataset_card, "json"),

@@ -103,7 +103,7 @@ def test_the_command_prints_json_and_tells_of_failures_by_its_exit_code(tmp_path
 def test_a_program_that_cannot_be_loaded_is_told_once(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "mine.py").write_text(text)
     seconds = "1s" if "while" in text else "60s"
-    done = ask("score", "mine.py", "--suite", "quick", "--seconds", seconds, "--out", "s.json", cwd=tmp_path)
+    done = ask("score", "mine.py", "--suite", "quick", "--time-limit", seconds, "--out", "s.json", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert (found["status"], found["rows"]) == (f"the program cannot be loaded: {says}", [])
     assert (found["score"], found["calls"], found["valid"]) == (0.0, 0, 0)
@@ -124,8 +124,8 @@ def schedule(problem):
 
 def test_times_beyond_those_of_problems_are_failures(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
-    words = ("score", "slow.py", "--suite", "quick", "--shown", "2", "--fresh", "1", "--seconds", "100s")
-    done = ask(*words, "--runtime", "classic", "--runtime", "links", cwd=tmp_path)
+    words = ("score", "slow.py", "--suite", "quick", "--shown", "2", "--fresh", "1", "--time-limit", "100s")
+    done = ask(*words, "--runtimes", "classic", "links", cwd=tmp_path)
     found = json.loads(done.stdout)
     long = "speed: operator 0 ('T1') would take more than 1e+100 s"
     assert [row["status"] for row in found["rows"]] == [long] * 4 + ["ok"] * 2
@@ -153,7 +153,7 @@ def schedule(problem):
 def test_whatever_ends_the_scorer_loses_no_row_and_leaves_nothing(tmp_path: Path, how: str) -> None:
     (tmp_path / "stays.py").write_text(STAYS)
     (tmp_path / "tmp").mkdir()
-    words = command("score", "stays.py", "--suite", "quick", "--fresh", "0", "--seconds", "100s", "--out", "s.json")
+    words = command("score", "stays.py", "--suite", "quick", "--fresh", "0", "--time-limit", "100s", "--out", "s.json")
     environment = os.environ | {"TMPDIR": str(tmp_path / "tmp")}
     with subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as scorer:
         try:
@@ -206,10 +206,10 @@ def test_the_result_is_printed_although_its_file_cannot_be_written(
     [
         (("none.py",), "no such file"),
         (("a.py", "--suite", "hetbench-v9"), "unknown suite"),
-        (("a.py", "--seconds", "0s"), "'0s'"),
-        (("a.py", "--memory", "nan"), "memory limit"),
-        (("a.py", "--memory", "0.5"), "memory limit"),
-        (("a.py", "--runtime", "linx"), "unknown runtime"),
+        (("a.py", "--time-limit", "0s"), "'0s'"),
+        (("a.py", "--memory-limit", "much"), "Invalid size 'much'"),
+        (("a.py", "--memory-limit", "500MB"), "memory limit"),
+        (("a.py", "--runtimes", "linx"), "unknown runtime"),
         (("a.py", "--suite", "quick", "--shown", "0", "--fresh", "0"), "at least one problem"),
     ],
 )

@@ -1,15 +1,19 @@
-"""``hetgym plan --training --global-batch``: a training step of a language model on a cluster."""
+"""``hetgym cluster``: the best training step of a language model on a cluster."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from hetgym.cli.options import Output
+import typer
+
+from hetgym._input.config import LARGEST_BATCH
+from hetgym.cli.exports import Exports, check_exports, parse_exports
+from hetgym.cli.options import ExportOption, ForceOption, JsonOption, NameOption, OutOption, Output
 
 if TYPE_CHECKING:
-    from hetgym.cli.exports import Exports
     from hetgym.parallel import ParallelPlan, TrainingProblem, TrainingStep, TransformerSize
 
 SLOW = ("exact", "exhaustive")
@@ -22,7 +26,41 @@ ANY: dict[str, tuple[str, Any]] = {
 """Switches of a framework that the planner chooses: argument of the problem, and its values."""
 
 
-def plan_training(
+def cluster(
+    model: Annotated[str, typer.Argument(help="A language model; see 'hetgym list decoders'.")],
+    platform: Annotated[str, typer.Option(help="A cluster (see 'hetgym list clusters') or a YAML file of one.")],
+    global_batch: Annotated[int, typer.Option(min=1, max=LARGEST_BATCH, help="Samples of a training step.")],
+    framework: Annotated[
+        str,
+        typer.Option(
+            help="Training program; see 'hetgym list frameworks'. With switches: megatron,zero=1. zero=any and "
+            "sequence=any leave them to the planner."
+        ),
+    ] = "megatron",
+    planner: Annotated[
+        str, typer.Option(help="Method that finds the plan; see 'hetgym list planners'. all: a table of all.")
+    ] = "search",
+    schedule: Annotated[
+        str, typer.Option(help="Pipeline schedules that it may take: some of 1f1b, gpipe, interleaved, zb-h1, or all.")
+    ] = "1f1b",
+    export: ExportOption = None,
+    out: OutOption = Path("results"),
+    name: NameOption = "",
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Find the best training step of a language model on a cluster.
+
+    Chooses stages, tensor and data degrees and micro-batches, says what limits the step and whether it fits, and
+    writes the plan to <out>/<name>/plan.json. If no plan fits, ZeRO and sequence parallelism are chosen, too.
+    """
+    wanted = parse_exports(export)
+    check_exports(wanted, (model, platform), out)
+    output, exports = Output(out, name, force, as_json), Exports(wanted)
+    return plan_step(model, platform, global_batch, framework, planner, schedule, output, exports)
+
+
+def plan_step(
     model: str,
     cluster: str,
     global_batch: int,
@@ -34,16 +72,14 @@ def plan_training(
 ) -> int:
     """Plan a training step, print the plan and write it to ``plan.json``; returns the exit code.
 
-    If no plan fits, the planner is asked again and may choose ZeRO and sequence parallelism, too.
-
     Raises:
         UnknownName: no model, cluster, framework or planner of that name.
         ProblemError: no plan fits in memory.
     """
     from hetgym._input.files import write_bytes
-    from hetgym.baselines.parallel import PLANNERS
+    from hetgym.baselines.parallel import PLANNERS, plan_training
     from hetgym.bench.folder import make_folder
-    from hetgym.cli.console import print_json, print_path, stdout, tell
+    from hetgym.cli.console import print_json, print_path, print_table, tell
     from hetgym.errors import ConfigError, ProblemError, unknown_name
     from hetgym.parallel import SIZES, TrainingProblem, TransformerLayers, framework_of, load_cluster
     from hetgym.pipeline import SCHEDULES
@@ -69,7 +105,7 @@ def plan_training(
         for asked in (problem, replace(problem, **every)):
             for name in names:
                 try:
-                    found[name] = PLANNERS[name](asked)
+                    found[name] = plan_training(asked, name)
                 except ProblemError as error:
                     refused = error
                 except KeyboardInterrupt:
@@ -108,11 +144,10 @@ def plan_training(
         if lost:
             raise lost
         return 130 if interrupts.came else 0
-    console = stdout()
     _print(figures, f"{model} on {gpus.name}, global batch {global_batch}, planned by {best}")
-    console.print(_stages(problem, found[best], step))
+    print_table(_stages(problem, found[best], step))
     if len(found) > 1:
-        console.print(_planners(found, problem))
+        print_table(_planners(found, problem))
     for label, path in {"plan": folder / "plan.json", **files}.items():
         print_path(label, path)
     if lost:

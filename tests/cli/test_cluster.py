@@ -1,4 +1,4 @@
-"""``hetgym plan --training --global-batch`` as a user meets it."""
+"""``hetgym cluster`` as a user meets it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from cli.commands import ask
 
 from hetgym._input.config import LARGEST_BATCH
 from hetgym.baselines.parallel import PLANNERS
+from hetgym.cli.cluster import plan_step
 from hetgym.cli.exports import Exports
 from hetgym.cli.options import Output
-from hetgym.cli.plan_training import plan_training
 from hetgym.parallel import (
     FRAMEWORKS,
     SIZES,
@@ -50,8 +50,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-TIGHT = ("plan", "gpt-1.7b", "--training", "--platform", "tight.yaml", "--global-batch", "8")
-WORDS = ("plan", "gpt-1.7b", "--training", "--platform", "mine.yaml", "--global-batch", "32")
+TIGHT = ("cluster", "gpt-1.7b", "--platform", "tight.yaml", "--global-batch", "8")
+WORDS = ("cluster", "gpt-1.7b", "--platform", "mine.yaml", "--global-batch", "32")
 
 
 def test_a_step_is_planned_and_its_plan_can_be_read_back(folder: Path) -> None:
@@ -95,14 +95,14 @@ def test_the_peak_is_that_of_the_dtype_that_a_gpu_computes_in(folder: Path) -> N
     """V100s have no bfloat16 and compute Llama in float32."""
     lines = CLUSTER.splitlines(keepends=True)
     (folder / "v100.yaml").write_text("".join([*lines[:3], *lines[8:]]))
-    done = ask("plan", "llama-7b", *WORDS[2:4], "v100.yaml", *WORDS[5:], "--name", "v", "--json", cwd=folder)
+    done = ask("cluster", "llama-7b", "--platform", "v100.yaml", *WORDS[4:], "--name", "v", "--json", cwd=folder)
     document = json.loads(done.stdout)
     step = document["step"]
     assert step["model_flops_utilisation"] == pytest.approx(step["flops_per_gpu"] / 15.7e12)
 
 
 def test_help_states_the_range_of_global_batches(folder: Path) -> None:
-    assert f"x<={LARGEST_BATCH}" in "".join(ask("plan", "--help", cwd=folder).stdout.split())
+    assert f"x<={LARGEST_BATCH}" in "".join(ask("cluster", "--help", cwd=folder).stdout.split())
 
 
 def test_an_interrupt_shows_and_writes_the_best_plan_so_far(
@@ -122,7 +122,7 @@ def test_an_interrupt_shows_and_writes_the_best_plan_so_far(
     for batch, words in ((8, "the plan is the best"), (16, "before a plan was found")):
         path = Path(f"interrupted-{batch}")
         output, exports = Output(path, "one", False, False), Exports(())
-        code = plan_training("gpt-1.7b", "mine.yaml", batch, "megatron", "search", "1f1b", output, exports)
+        code = plan_step("gpt-1.7b", "mine.yaml", batch, "megatron", "search", "1f1b", output, exports)
         assert code == 130 and words in capsys.readouterr().err
         assert (path / "one" / "plan.json").exists() == (batch == 8)
 
@@ -130,22 +130,18 @@ def test_an_interrupt_shows_and_writes_the_best_plan_so_far(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("plan", "gpt-1.7", *WORDS[2:]), "did you mean 'gpt-1.7b'"),
+        (("cluster", "gpt-1.7", *WORDS[2:]), "did you mean 'gpt-1.7b'"),
         ((*WORDS, "--planner", "serch"), "did you mean 'search'"),
         ((*WORDS, "--framework", "megatrn"), "did you mean 'megatron'"),
         ((*WORDS, "--framework", "megatron,zeros=1"), "did you mean 'zero'"),
         ((*WORDS, "--framework", "megatron,zero=4"), "it must be 0, 1, 2 or 3"),
         ((*WORDS, "--framework", "megatron,sequence=maybe"), "it must be True or False"),
-        ((*WORDS, "--batch", "3"), "--batch does not go with --global-batch"),
-        ((*WORDS, "--runtime", "nonsense"), "--runtime does not go with --global-batch"),
-        (
-            ("plan", "gpt-1.7b", "--training", "--platform", "mine.yaml"),
-            "mine.yaml is a cluster",
-        ),
+        ((*WORDS, "--batch", "3"), "No such option: --batch"),
+        (("plan", "gpt2", "--platform", "mine.yaml"), "mine.yaml is a cluster; hetgym cluster plans training steps"),
         ((*WORDS, "--schedule", "1f1b,interleave"), "did you mean 'interleaved'"),
-        (("plan", "gpt-1.7b", "--platform", "mine.yaml", "--global-batch", "8"), "add --training"),
-        (("plan", "gpt-175b", *WORDS[2:]), "no plan fits in the memory"),
-        ((*WORDS[:4], "nowhere.yaml", *WORDS[5:]), "nowhere.yaml"),
+        (("cluster", "gpt-1.7b", "--platform", "mine.yaml"), "--global-batch"),
+        (("cluster", "gpt-175b", *WORDS[2:]), "no plan fits in the memory"),
+        ((*WORDS[:3], "nowhere.yaml", *WORDS[4:]), "nowhere.yaml"),
     ],
 )
 def test_bad_input_gets_one_clear_line(folder: Path, words: tuple[str, ...], message: str) -> None:

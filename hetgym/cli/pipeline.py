@@ -1,0 +1,218 @@
+"""``hetgym pipeline``: a model or a table of layers cut into stages that work at the same time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from hetgym.cli.options import (
+    BatchOption,
+    DimsOption,
+    DtypeOption,
+    ForceOption,
+    JsonOption,
+    NameOption,
+    OutOption,
+    Output,
+    PhaseOption,
+    load_devices,
+    load_model,
+    words,
+)
+from hetgym.cli.stages import Case, amount, figures_of, print_stages
+from hetgym.errors import ConfigError, HetgymError
+
+if TYPE_CHECKING:
+    from hetgym._types import IntArray
+    from hetgym.platform import Platform
+
+
+def pipeline(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A zoo name (see 'hetgym list graphs'), an .onnx, .pt2 or .json file, or a .csv table of layers with "
+            "columns such as layer,count,time [ms],size [MB],output [MB]."
+        ),
+    ],
+    platform: Annotated[
+        str,
+        typer.Option(
+            help="A preset (see 'hetgym list platforms'), a YAML file, or a description of a machine. Without one, "
+            "--stages equal devices hold the layers of a table."
+        ),
+    ] = "",
+    stages: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="Number of stages. Default: one for each device.")
+    ] = None,
+    objective: Annotated[
+        str,
+        typer.Option(
+            help="throughput: the slowest stage is as fast as possible. memory: the fullest device is as empty as "
+            "possible. Default: throughput, or memory for tables without times."
+        ),
+    ] = "",
+    planner: Annotated[
+        str,
+        typer.Option(
+            help="Method that finds the cut: even-cut, contiguous-dp, downset-dp, equal-cut or cp-sat. all: a table of "
+            "all but cp-sat."
+        ),
+    ] = "even-cut",
+    layout: Annotated[
+        str,
+        typer.Option(help="Show these stages, too: their numbers of layers in the order of devices, as in 9,8,8,7."),
+    ] = "",
+    blocks: Annotated[
+        str, typer.Option(help="Parts of a model that are never cut: auto, trunk, steps or operators.")
+    ] = "auto",
+    reserve: Annotated[str, typer.Option(help="Memory of each device that stays free, such as 2GB.")] = "",
+    batch: BatchOption = None,
+    dims: DimsOption = None,
+    phase: PhaseOption = "",
+    dtype: DtypeOption = "",
+    out: OutOption = Path("results"),
+    name: NameOption = "",
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Cut a model or a table of layers into pipeline stages.
+
+    Every device holds one stage, and all work at the same time on different requests. Shows the time and memory of each
+    stage, the slowest one, and the speed-up over one device; and writes the plan to <out>/<name>/plan.json.
+    """
+    parts = _layout(layout)
+    if parts and stages not in (None, len(parts)):
+        raise ConfigError(f"--layout has {len(parts)} stages, and --stages {stages}")
+    stages = len(parts) if parts else stages
+    devices = _reserved(load_devices(platform), reserve) if platform else None
+    if model.endswith(".csv"):
+        if batch is not None or dims or phase or dtype or blocks != "auto":
+            raise ConfigError(
+                "--batch, --dims, --phase, --dtype and --blocks belong to models, not to tables of layers"
+            )
+        case = _of_table(model, devices, stages)
+    else:
+        if devices is None:
+            raise ConfigError("--platform is missing: a model needs devices that it runs on")
+        case = _of_model(load_model(model, batch, dims, phase, dtype), devices, blocks)
+    wanted = objective or ("throughput" if case.timed else "memory")
+    if wanted == "throughput" and not case.timed:
+        raise ConfigError(f"{model} has no times, so --objective is memory; or add a column time [ms]")
+    return _plan(case, stages, wanted, planner, parts, Output(out, name, force, as_json))
+
+
+def _layout(text: str) -> list[int]:
+    """Numbers of layers, from the words of ``--layout``."""
+    numbers = words(text)
+    if not all(word.isascii() and word.isdigit() and 0 < len(word) < 6 and int(word) for word in numbers):
+        raise ConfigError(f"--layout {text}: expected whole numbers of at least 1 separated by commas, as in 9,8,8,7")
+    return [int(word) for word in numbers]
+
+
+def _reserved(platform: Platform, reserve: str) -> Platform:
+    """The platform with less memory on each device."""
+    from hetgym._input.sizes import parse_size
+
+    if not reserve:
+        return platform
+    kept = parse_size(reserve)
+    small = [device.name for device in platform.devices if device.memory_capacity <= kept]
+    if small:
+        raise ConfigError(f"--reserve {reserve}: device {small[0]!r} has no more memory than that")
+    left = [replace(device, memory_capacity=device.memory_capacity - kept) for device in platform.devices]
+    return replace(platform, devices=tuple(left))
+
+
+def _of_table(path: str, platform: Platform | None, stages: int | None) -> Case:
+    """A table of layers on a platform, or on as many equal devices as there are stages."""
+    from hetgym.pipeline import load_layers
+
+    if platform is None and stages is None:
+        raise ConfigError("--stages is missing: say how many equal devices there are, or give a --platform")
+    table = load_layers(path, platform, stages)
+    problem = table.problem
+    names = [d.name for d in platform.devices] if platform else [f"device {d}" for d in range(problem.num_devices)]
+    layers = np.arange(problem.num_operators, dtype=np.int32)
+    return Case(problem, problem.operator_names, layers, names, table.timed, table.unit)
+
+
+def _of_model(graph: Any, platform: Platform, how: str) -> Case:
+    """A model on a platform; a layer is a block, named after the layer of its first operator that has one."""
+    from hetgym.graph import layer_of
+    from hetgym.pipeline import blocks
+    from hetgym.pipeline import pipeline as priced
+
+    problem, block = priced(graph, platform, how=how), blocks(graph, how)
+    names: dict[int, str] = {}
+    for i in graph.topological_order.tolist():
+        own = graph.operators[i].name
+        known = names.setdefault(int(block[i]), layer_of(own) or own)
+        if layer_of(own) and not layer_of(known):
+            names[int(block[i])] = layer_of(own)
+    layer = block if problem.num_operators == len(block) else np.arange(problem.num_operators, dtype=np.int32)
+    return Case(problem, [names[k] for k in range(len(names))], layer, [d.name for d in platform.devices])
+
+
+def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: list[int], output: Output) -> int:
+    """Cut, write and show; returns the exit code."""
+    from hetgym._input.files import write_bytes
+    from hetgym.baselines.pipeline import PARTITIONERS, plan_pipeline
+    from hetgym.bench.folder import make_folder
+    from hetgym.bench.formats import finite
+    from hetgym.cli.console import print_json, print_path, stdout
+
+    found: dict[str, dict[str, Any]] = {}
+    refused: HetgymError | None = None
+    for method in PARTITIONERS if planner == "all" else (planner,):
+        try:
+            found[method] = figures_of(case, plan_pipeline(case.problem, stages, method, objective))
+        except HetgymError as error:
+            if planner != "all":
+                raise
+            refused = error
+    if not found:
+        assert refused is not None
+        raise refused
+    key = "slowest_s" if objective == "throughput" else "fullest"
+    best = min(found, key=lambda method: found[method][key])
+    document: dict[str, Any] = {"pipeline": case.problem.name, "objective": objective, "planner": best, **found[best]}
+    if len(found) > 1:
+        document["planners"] = {method: figures[key] for method, figures in found.items()}
+    if parts:
+        document["layout"] = figures_of(case, _given(case, parts))
+    document = finite(document)
+    folder = make_folder(output.root, output.name, output.force)
+    write_bytes(folder / "plan.json", json.dumps(document, indent=1).encode(), ConfigError)
+    if output.as_json:
+        print_json(document)
+        return 0
+    console = stdout()
+    print_stages(case, document, f"{case.problem.name}: the best {len(document['stages'])} stages by {best}")
+    for method, value in document.get("planners", {}).items():
+        console.print(f"{method}: {amount(value, key, case.unit)}", soft_wrap=True, markup=False)
+    if parts:
+        print_stages(case, document["layout"], f"the layout {','.join(map(str, parts))}")
+    print_path("plan", folder / "plan.json")
+    return 0
+
+
+def _given(case: Case, parts: Sequence[int]) -> IntArray:
+    """[n] device of each operator in a given layout.
+
+    Raises:
+        ConfigError: another number of layers, or more stages than devices.
+        InvalidSchedule: a device cannot run or hold its stage.
+    """
+    if sum(parts) != len(case.layers) or len(parts) > case.problem.num_devices:
+        raise ConfigError(
+            f"--layout places {sum(parts)} layers on {len(parts)} devices; there are {len(case.layers)} layers and "
+            f"{case.problem.num_devices} devices"
+        )
+    return case.problem.check(np.repeat(np.arange(len(parts)), parts)[case.layer])

@@ -1,0 +1,131 @@
+"""The stages of a pipeline: their figures, and how a person reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from hetgym._types import IntArray
+    from hetgym.pipeline import PipelineProblem
+
+
+class Case(NamedTuple):
+    """What is cut.
+
+    Attributes:
+        problem: the pipeline.
+        layers: name of each layer, the part that is never cut.
+        layer: [n] layer of each operator of the problem.
+        devices: name of each device.
+        timed: False if there are no times.
+        unit: of sizes: ``"B"`` or ``"parameters"``.
+    """
+
+    problem: PipelineProblem
+    layers: Sequence[str]
+    layer: IntArray
+    devices: Sequence[str]
+    timed: bool = True
+    unit: str = "B"
+
+
+def figures_of(case: Case, devices: IntArray) -> dict[str, Any]:
+    """The stages of a cut in the order of the layers, and what follows from them, in SI units."""
+    problem = case.problem
+    loads, memory = problem.loads(devices), np.array([kind.memory for kind in problem.kinds])[problem.device_kind]
+    held = np.bincount(devices, problem.size, minlength=problem.num_devices)
+    rows = []
+    for device in dict.fromkeys(devices[problem.order].tolist()):
+        inside = np.unique(case.layer[devices == device]).tolist()
+        row = {"device": case.devices[device], "layers": len(inside)}
+        row |= {"first": case.layers[inside[0]], "last": case.layers[inside[-1]]}
+        row |= {"seconds": float(loads[device])} if case.timed else {}
+        row |= {"bytes" if case.unit == "B" else case.unit: float(held[device])}
+        rows.append(row | {"capacity_bytes": float(memory[device])})
+    figures: dict[str, Any] = {"stages": rows}
+    if case.timed:
+        slowest = float(loads.max())
+        figures |= {"slowest_s": slowest, "request_s": float(loads.sum())} | _alone(case)
+        figures["speedup"] = figures["alone_s"] / slowest if slowest > 0 else None
+    limited = np.isfinite(memory).any()
+    return figures | {"fullest": float((held / memory if limited else held).max())}
+
+
+def print_stages(case: Case, figures: dict[str, Any], title: str) -> None:
+    """A cut in words and as a table."""
+    from rich.text import Text
+
+    from hetgym.bench.formats import duration, percent
+    from hetgym.cli.console import print_table, stdout
+    from hetgym.cli.tables import shortened, table_of
+    from hetgym.sim.gantt import time_unit
+
+    console, rows = stdout(), figures["stages"]
+    console.print(title, style="italic", soft_wrap=True, markup=False)
+    if case.timed:
+        gain, but = figures["speedup"], "" if figures["alone_fits"] else ", which could not hold all layers"
+        words = f", {gain:.2f} times as fast as {figures['alone']} alone{but}" if gain is not None else ""
+        every = f"a result every {duration(figures['slowest_s'])}{words}"
+        console.print(every, style="bold", soft_wrap=True, markup=False)
+        console.print(f"one request takes {duration(figures['request_s'])} through all stages", soft_wrap=True)
+    if figures["fullest"] > 0:
+        style = None if case.timed else "bold"
+        console.print(amount(figures["fullest"], "fullest", case.unit), style=style, soft_wrap=True)
+    key = "bytes" if case.unit == "B" else case.unit
+    scale, unit = _unit(max(row[key] for row in rows)) if key == "bytes" else (1.0, case.unit)
+    slowest = figures.get("slowest_s", 0.0)
+    seconds, time = time_unit(slowest)
+    sized = any(row[key] for row in rows)
+    limited = sized and any(row["capacity_bytes"] is not None for row in rows)
+    heads = ["stage", "device", "layers", "first", "last"]
+    heads += [f"time [{time}]", "of the slowest"] if case.timed else []
+    heads += ([f"size [{unit}]"] if sized else []) + (["of the device"] if limited else [])
+    table = table_of(*heads, left=("device", "first", "last"))
+    for number, row in enumerate(rows):
+        names = (shortened(row[end], 24) for end in ("device", "first", "last"))
+        device, first, last = map(Text, names)  # no markup
+        cells = [str(number), device, str(row["layers"]), first, last]
+        if case.timed:
+            cells += [f"{row['seconds'] / seconds:.4g}", percent(row["seconds"] / slowest if slowest > 0 else 1.0)]
+        if sized:
+            cells.append(f"{row[key] / scale:,.4g}" if key == "bytes" else f"{row[key]:,.10g}")
+        if limited:
+            cells.append(percent(row["bytes"] / row["capacity_bytes"]) if row["capacity_bytes"] is not None else "–")
+        table.add_row(*cells)
+    print_table(table)
+
+
+def amount(value: float, key: str, unit: str) -> str:
+    """The value of an objective in words.
+
+    >>> amount(0.25, "fullest", "B"), amount(9952.0, "fullest", "parameters")
+    ('25.00 % of the fullest device', '9,952 parameters on the fullest device')
+    """
+    from hetgym.bench.formats import duration, percent
+    from hetgym.errors import size
+
+    if key == "slowest_s":
+        return f"{duration(value)} in the slowest stage"
+    if value <= 1.0:
+        return f"{percent(value)} of the fullest device"
+    return f"{size(value) if unit == 'B' else f'{value:,.10g} {unit}'} on the fullest device"
+
+
+def _alone(case: Case) -> dict[str, Any]:
+    """The fastest device for all layers, its time [s], and whether it holds them; one that does not, if none does."""
+    problem = case.problem
+    seconds, memory = problem.cost.sum(axis=0), np.array([kind.memory for kind in problem.kinds])
+    holds = problem.size.sum() <= memory
+    kind = int(np.argmin(np.where(holds, seconds, np.inf) if np.isfinite(seconds[holds]).any() else seconds))
+    first = int(np.flatnonzero(problem.device_kind == kind)[0])
+    return {"alone": case.devices[first], "alone_s": float(seconds[kind]), "alone_fits": bool(holds[kind])}
+
+
+def _unit(largest: float) -> tuple[float, str]:
+    """The unit in which sizes read best, as a divisor and its name."""
+    return next(
+        ((scale, name) for scale, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if largest >= scale), (1.0, "B")
+    )

@@ -1,0 +1,129 @@
+"""``hetgym pipeline`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli.commands import ask
+
+from hetgym import load_graph, load_platform
+from hetgym.pipeline import blocks
+from hetgym.pipeline import pipeline as priced
+
+TIMES = "layer,count,time [ms]\nwords,1,0.003\nlayers,64,0.39375\nhead,1,0.751\n"
+SIZES = "layer,count,size [parameters]\nlayers,8,3160\nhead,1,472\n"
+GIB, MIB = 2**30, 2**20
+
+DEVICE = (
+    "  - {{name: {name}, kind: {kind}, peak_flops: {{float32: 1e12}}, memory_bandwidth: 1e11, "
+    "memory_capacity: {memory}, launch_overhead: 1e-6, source: test}}\n"
+)
+LINK = "  - {{between: [{name}, hub], latency: 5e-6, bandwidth: 12e9, source: test}}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Tables of layers, and a machine of a CPU and four cards of which 24 124 MiB are free."""
+    (tmp_path / "times.csv").write_text(TIMES)
+    (tmp_path / "sizes.csv").write_text(SIZES)
+    names = ["cpu", *(f"gpu{k}" for k in range(4))]
+    devices = [DEVICE.format(name=n, kind=n[:3], memory=640e9 if n == "cpu" else 24124 * MIB) for n in names]
+    links = [LINK.format(name=name) for name in names]
+    (tmp_path / "cards.yaml").write_text(
+        f"name: cards\ndevices:\n{''.join(devices)}switches: [hub]\nlinks:\n{''.join(links)}"
+    )
+    rows = ["layer,count,size [MiB],time cpu [ms],time gpu [ms],output [kB]", "first,1,570,10.7,0.85,14"]
+    (tmp_path / "experts.csv").write_text("\n".join([*rows, "layers,60,9295.5,5.87,0.47,14"]) + "\n")
+    return tmp_path
+
+
+def test_the_best_cut_beside_a_given_one(folder: Path) -> None:
+    """64 equal layers, words and a head on eight devices, eight layers each: 6.65 times one device; best: 7.32."""
+    words = ("pipeline", "times.csv", "--stages", "8", "--layout", "9,8,8,8,8,8,8,9", "--name", "one")
+    done = ask(*words, "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["speedup"] == pytest.approx(7.32, rel=0.005)
+    assert document["layout"]["speedup"] == pytest.approx(6.65, rel=0.005)
+    assert [stage["device"] for stage in document["stages"]] == [f"device {k}" for k in range(8)]
+    assert sum(stage["layers"] for stage in document["stages"]) == 66
+    assert json.loads((folder / "results/one/plan.json").read_text()) == document
+    shown = ask(*words[:-1], "two", cwd=folder)
+    for text in ("a result every 3.54 ms, 7.32 times as fast as device 0 alone", "time [ms]", "layers.56", "9,8,8,8"):
+        assert text in shown.stdout
+
+
+def test_a_table_of_sizes_is_balanced_by_size(folder: Path) -> None:
+    """Eight dense layers and a head: stages of 1, 2, 2 and 3 layers have 9952 parameters in the heaviest."""
+    done = ask("pipeline", "sizes.csv", "--layout", "1,2,2,4", "--planner", "all", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["layout"]["fullest"] == 9952 and document["fullest"] == 6792
+    assert document["planners"]["equal-cut"] == 9480 and min(document["planners"].values()) == 6792
+    shown = ask("pipeline", "sizes.csv", "--layout", "1,2,2,4", cwd=folder).stdout
+    assert "6,792 parameters on the fullest device" in shown and "size [parameters]" in shown
+
+
+def test_whole_layers_that_a_card_holds_and_the_rest_on_the_cpu(folder: Path) -> None:
+    words = ("pipeline", "experts.csv", "--platform", "cards.yaml", "--reserve", "2500MiB")
+    document = json.loads(ask(*words, "--json", cwd=folder).stdout)
+    layers = {stage["device"]: stage["layers"] for stage in document["stages"]}
+    assert layers["cpu"] in (51, 52, 53) and sorted(layers[f"gpu{k}"] for k in range(4)) == [2, 2, 2, 3]
+    assert all(stage["bytes"] <= stage["capacity_bytes"] for stage in document["stages"])
+    assert document["alone"] == "cpu" and document["alone_fits"]
+
+
+def test_a_model_is_cut_at_its_blocks(folder: Path) -> None:
+    words = ("pipeline", "vgg19", "--platform", "cpu-2gpu-nvlink", "--batch", "2")
+    done = ask(*words, "--stages", "2", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    graph, platform = load_graph("vgg19", batch=2), load_platform("cpu-2gpu-nvlink")
+    problem, block = priced(graph, platform), blocks(graph)
+    assert sum(stage["layers"] for stage in document["stages"]) == len(set(block.tolist()))
+    first = document["stages"][0]["layers"]
+    names = [device.name for device in platform.devices]
+    one, two = (names.index(stage["device"]) for stage in document["stages"])
+    assert problem.max_load([one] * first + [two] * (problem.num_operators - first)) == document["slowest_s"]
+    assert sum(stage["bytes"] for stage in document["stages"]) == pytest.approx(float(graph.resident_bytes.sum()))
+    shown = ask(*words, cwd=folder).stdout
+    assert "size [MB]" in shown and "of the device" in shown and graph.operators[0].name in shown
+
+
+def test_a_model_of_layers_names_them(folder: Path) -> None:
+    done = ask("pipeline", "gpt2", "--platform", "cpu-2gpu-nvlink", "--stages", "2", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    first, second = json.loads(done.stdout)["stages"]
+    assert "transformer.h." in first["last"] + second["first"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("times.csv",), "--stages is missing"),
+        (("times.csv", "--stages", "8", "--layout", "33,33"), "--layout has 2 stages, and --stages 8"),
+        (("times.csv", "--layout", "60,5"), "--layout places 65 layers on 2 devices; there are 66 layers"),
+        (("times.csv", "--layout", "66,0"), "expected whole numbers of at least 1"),
+        (("times.csv", "--stages", "2", "--batch", "3"), "belong to models, not to tables"),
+        (("times.csv", "--stages", "2", "--planner", "evencut"), "did you mean 'even-cut'"),
+        (("times.csv", "--stages", "2", "--objective", "speed"), "unknown objective"),
+        (("sizes.csv", "--stages", "2", "--objective", "throughput"), "sizes.csv has no times"),
+        (("sizes.csv", "--platform", "cpu-gpu"), "sizes in parameters"),
+        (("gone.csv", "--stages", "2"), "gone.csv"),
+        (("vgg19",), "--platform is missing"),
+        (("vgg19", "--platform", "CPU-GPU"), "did you mean 'cpu-gpu'?"),
+        (("vgg19", "--platform", "dgx-a100-64"), "dgx-a100-64 is a cluster"),
+        (("vgg19", "--platform", "cpu-gpu", "--stages", "3"), "stages is 3; 'vgg19@cpu-gpu' has 2 devices"),
+        (("vgg19", "--platform", "cpu-gpu", "--blocks", "layers"), "unknown kind of blocks 'layers'"),
+        (("vgg19", "--platform", "cpu-gpu", "--reserve", "much"), "Invalid size 'much'"),
+        (("vgg19", "--platform", "cpu-gpu", "--reserve", "1000GB"), "has no more memory than that"),
+        (("experts.csv", "--platform", "cards.yaml", "--layout", "1,60"), "memory: device 1 holds"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(folder: Path, words: tuple[str, ...], message: str) -> None:
+    done = ask("pipeline", *words, "--name", "bad", cwd=folder)
+    assert done.returncode == 2
+    assert message in done.stderr and "Traceback" not in done.stderr
+    assert not (folder / "results" / "bad").exists()
