@@ -55,6 +55,10 @@ class ConfigError(HetgymError, ValueError):
     """A configuration has an unknown key or a value of the wrong type."""
 
 
+class IllegalAction(HetgymError, ValueError):
+    """An action that the mask of an environment with ``illegal="raise"`` forbids."""
+
+
 class UnknownName(HetgymError, ValueError):
     """A registry has no such name; the message suggests the nearest ones."""
 

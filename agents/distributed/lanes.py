@@ -127,20 +127,23 @@ class RayLanes:
         if not self._states:
             raise ConfigError("call reset() before step(): a lane has no running episode")
         found = self.crew.all("step", [(actions[part],) for part in self._ranges])
-        for state, action in zip(self._states, actions.tolist(), strict=True):
+        parts = [taken for taken, _ in found]
+        executed = np.concatenate([taken.executed for taken in parts])
+        self._illegal = np.concatenate([taken.illegal for taken in parts])
+        for state, action, illegal in zip(self._states, executed.tolist(), self._illegal.tolist(), strict=True):
             state["actions"].append(action)
+            state["illegal"] = illegal
         ended: dict[int, dict[str, Any]] = {}
         for part, (taken, begun) in zip(self._ranges, found, strict=True):
             for lane, state in begun.items():
                 self._states[part.start + lane] = state
             ended |= {part.start + lane: results for lane, results in taken.ended.items()}
-        parts = [taken for taken, _ in found]
         self._mask = np.concatenate([taken.mask for taken in parts])
-        self._illegal = np.concatenate([taken.illegal for taken in parts])
         return Taken(
             _joined([taken.seen for taken in parts]),
             self._mask,
             self._illegal,
+            executed,
             np.concatenate([taken.reward for taken in parts]),
             np.concatenate([taken.over for taken in parts]),
             ended,

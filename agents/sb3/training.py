@@ -164,6 +164,11 @@ class _Between(BaseCallback):
     def _on_step(self) -> bool:
         return True
 
+    def _on_rollout_end(self) -> None:
+        shares = [episode["illegal_share"] for episode in self.model.ep_info_buffer if "illegal_share" in episode]
+        if shares:
+            self.logger.record("rollout/illegal_share", float(np.mean(shares)))
+
 
 class _Curves(KVWriter):
     """Passes the log of Stable-Baselines3 on to the run's curves."""

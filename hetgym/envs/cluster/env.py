@@ -33,15 +33,7 @@ class HetClusterArguments(ClusterArguments, LaneArguments):
     max_devices: int | None = whole(None)
     max_actions: int | None = whole(None)
 
-    def lanes(self, count: int) -> Lanes:
-        """Make lanes of the environment.
-
-        Args:
-            count: number of lanes.
-
-        Raises:
-            ConfigError: sources of problems that exclude each other, or a size that is neither given nor known.
-        """
+    def _lanes(self, count: int) -> Lanes:
         source = self.source()
         padding = StepPadding.chosen(source.padding(), self.max_blocks, self.max_devices, self.max_actions)
         return ClusterLanes(count, source, padding, self.observation, self.reward == "sparse")
@@ -75,11 +67,11 @@ class HetClusterEnv(LaneEnv):
     GPUs of some pool and tensor degree for each replica. With several chunks the rounds after the first take the
     options of the first. :meth:`actions` turns a planner's plan into actions.
 
-    Masked are actions that leave no plan within the GPUs and their memory; with one chunk the mask is exact. With
+    Actions after which no plan fits the GPUs and their memory are masked; with one chunk the mask is exact. With
     several it counts GPUs, layers and the memory of what is placed, so an episode may end with a plan that does not
-    fit. A masked or invalid action does not raise: the agent stays if that is legal, else the legal action of the least
-    ``bound`` is taken, and ``info["illegal_actions"]`` counts it. The mask comes as ``obs["action_mask"]`` (int8),
-    ``info["action_mask"]`` and :meth:`action_masks` (bool).
+    fit. An illegal action is replaced by a
+    legal one drawn at random, see ``illegal``; ``info["illegal_actions"]`` counts them. The mask comes as
+    ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
 
     ## Observation space
     A ``Dict`` of fixed shapes, padded with zeros to ``N = max_blocks`` layers, ``D = max_devices`` pools and
@@ -137,6 +129,9 @@ class HetClusterEnv(LaneEnv):
             never runs out of new ones; counted from the lane's last seed. By default a pool keeps its problems.
         reward: ``"dense"`` or ``"sparse"``.
         observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
+        illegal: what stands in for an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
+            ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
+            :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
         max_blocks, max_devices, max_actions: padding of layers, pools and actions; by default what the source needs.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (slots of the stages as bars) or ``"human"`` (the text, printed
             after each step).

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._types import BoolArray
+from hetgym._types import BoolArray, FloatArray
 from hetgym.envs.cluster.episode import Ahead, Episode
 from hetgym.envs.cluster.instance import StepInstance, sizes_of
 from hetgym.envs.cluster.observation import NARROW, LayerColumn, PoolColumn, StepColumn, StepPadding, step_space
@@ -47,7 +47,7 @@ class ClusterLanes(Lanes):
         self._values = np.full(count, np.nan)
         self._known: Remembered[int, StepInstance] = Remembered(_REMEMBERED)
 
-    def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
+    def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode on a problem drawn from the source, or on ``options["problem"]``.
 
         Raises:
@@ -57,9 +57,8 @@ class ClusterLanes(Lanes):
         (forced,) = only_options(options, *self.options)
         instance = self._prepared(self.source.draw(rng, lane) if forced is None else as_step(forced))
         self._episodes[lane] = Episode(instance, potential=instance.reference)
-        self.names[lane], self.seeds[lane] = instance.name, seed
-        self.illegal[lane], self.over[lane], self._values[lane] = 0, False, np.nan
-        self.fresh[lane] = True
+        self.names[lane] = instance.name
+        self._values[lane] = np.nan
 
     def _prepared(self, problem: TrainingProblem) -> StepInstance:
         """What episodes need of a problem."""
@@ -70,18 +69,19 @@ class ClusterLanes(Lanes):
         self.padding.check(found.name, sizes_of(problem))
         return found
 
-    def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
+    def estimates(self, lane: int) -> FloatArray:
+        """[A] see :meth:`~hetgym.envs.core.lanes.Lanes.estimates`."""
+        ahead = self._ahead[lane]
+        assert ahead is not None
+        return np.asarray(ahead.bound)
+
+    def take(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Open each active lane that is fresh, and take the next decision of the others."""
         for lane in np.flatnonzero(active & ~self.fresh).tolist():
             at, ahead = self.episode(lane), self._ahead[lane]
             assert ahead is not None
             action = int(actions[lane])
             at.log.append(action)
-            if not (0 <= action < len(ahead.legal) and ahead.legal[action]):
-                self.illegal[lane] += 1
-                action = int(np.argmin(ahead.bound))
-                if at.depth and ahead.legal[0]:
-                    action = 0
             at.decide(action)
             reference, value = at.instance.reference, float(ahead.bound[action])
             if at.over:
@@ -185,7 +185,7 @@ class ClusterLanes(Lanes):
         """The actions that make a plan of the lane's problem, see :meth:`StepInstance.actions`."""
         return self.episode(lane).instance.actions(plan)
 
-    def result(self, lane: int) -> dict[str, Any]:
+    def outcome(self, lane: int) -> dict[str, Any]:
         """Value, reference and bound [s], the plan, the terms of the return, and the replay."""
         at, value = self.episode(lane), float(self._values[lane])
         reference = at.instance.reference

@@ -23,7 +23,8 @@ from hetgym.envs.core.registry import arguments_of
 from hetgym.errors import ConfigError
 
 LaneState = dict[str, Any]
-"""State of a lane as JSON values: ``generator`` and ``seed`` before its running episode, ``actions`` since."""
+"""State of a lane as JSON values: ``generator`` and ``seed`` before its running episode, ``actions`` executed since,
+and the number of ``illegal`` ones that they replaced."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Taken:
         seen: [L, …] observations; where an episode ended, the first of the next episode.
         mask: [L, A] legal actions at these observations.
         illegal: [L] number of illegal actions so far in these episodes.
+        executed: [L] actions that were executed: the given ones, or what stands in for illegal ones.
         reward: [L] of the decisions.
         over: [L] true where an episode ended.
         ended: lane -> info of the episode that ended: its results, ``terminal_observation``, ``action_mask``,
@@ -43,6 +45,7 @@ class Taken:
     seen: Observation
     mask: BoolArray
     illegal: npt.NDArray[np.int64]
+    executed: npt.NDArray[np.int64]
     reward: npt.NDArray[np.float32]
     over: BoolArray
     ended: dict[int, dict[str, Any]]
@@ -167,7 +170,7 @@ class AutoresetLanes:
     @property
     def illegal(self) -> npt.NDArray[np.int64]:
         """[L] actions of the running episodes that were not legal."""
-        return self.lanes.illegal.copy()
+        return self.lanes.legality.illegal.copy()
 
     def begin(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Observation:
         """Begin an episode in every lane; see :class:`Episodes`."""
@@ -185,23 +188,25 @@ class AutoresetLanes:
             ConfigError: no episode has begun.
         """
         lanes = self.lanes
-        if lanes.over.any():
-            raise ConfigError("call reset() before step(): a lane has no running episode")
-        for taken, action in zip(self._taken, actions.tolist(), strict=True):
-            taken.append(action)
-        lanes.step(actions, self._active)
-        reward, over = lanes.reward.astype(np.float32), lanes.over.copy()
-        self._returns += lanes.reward
-        self._lengths += 1
-        ended = {}
-        for lane in np.flatnonzero(over).tolist():
-            ended[lane] = self._ended(lane)
-        try:
-            for lane in ended:
-                self._prepare(lane, None, {})
-        finally:
-            lanes.open()
-        return Taken(self.seen(), self.mask, self.illegal, reward, over, ended)
+        with self.lanes.busy:
+            if lanes.over.any():
+                raise ConfigError("call reset() before step(): a lane has no running episode")
+            lanes.step(actions, self._active)
+            executed = lanes.legality.executed.copy()
+            for taken, action in zip(self._taken, executed.tolist(), strict=True):
+                taken.append(action)
+            reward, over = lanes.reward.astype(np.float32), lanes.over.copy()
+            self._returns += lanes.reward
+            self._lengths += 1
+            ended = {}
+            for lane in np.flatnonzero(over).tolist():
+                ended[lane] = self._ended(lane)
+            try:
+                for lane in ended:
+                    self._prepare(lane, None, {})
+            finally:
+                lanes.open()
+            return Taken(self.seen(), self.mask, self.illegal, executed, reward, over, ended)
 
     def state(self) -> list[LaneState]:
         """State of every lane; see :class:`Episodes`.
@@ -213,7 +218,8 @@ class AutoresetLanes:
         for origin, taken in zip(self._origins, self._taken, strict=True):
             if origin is None:
                 raise ConfigError("there is no state to keep: a lane has not begun, or was begun with options")
-            states.append({**origin, "actions": list(taken)})
+            illegal = int(self.lanes.legality.illegal[len(states)])
+            states.append({**origin, "actions": list(taken), "illegal": illegal})
         return states
 
     def restore(self, states: Sequence[LaneState]) -> Observation:
@@ -239,6 +245,7 @@ class AutoresetLanes:
             self._returns[active] += self.lanes.reward[active]
             if self.lanes.over[active].any():
                 raise ConfigError("an episode ends before the state that was kept of it: it is of another environment")
+        self.lanes.legality.illegal[:] = [state["illegal"] for state in states]
         return self.seen()
 
     def problem(self, lane: int) -> Any:
@@ -275,10 +282,11 @@ class AutoresetLanes:
             **lanes.result(lane),
             "terminal_observation": lanes.copied_of(lane),
             "action_mask": lanes.mask[lane].astype(np.bool_),
-            "illegal_actions": int(lanes.illegal[lane]),
+            "illegal_actions": int(lanes.legality.illegal[lane]),
             "episode": {
                 "r": round(float(self._returns[lane]), 6),
                 "l": int(self._lengths[lane]),
                 "t": round(time.monotonic() - self._start, 6),
+                "illegal_share": lanes.legality.share(lane),
             },
         }

@@ -8,6 +8,7 @@ cannot differ.
 from __future__ import annotations
 
 import abc
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from hetgym._kernels import records as records
 from hetgym._kernels.threads import cores, share
 from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.core.arguments import Arguments
+from hetgym.envs.core.illegal import Legality, Rule, stream_of
 from hetgym.envs.core.kinds import IDS
 from hetgym.envs.core.spaces import Level, Reward, blank, level_space
 from hetgym.errors import ConfigError, shown, suggestion
@@ -35,13 +37,14 @@ class LaneArguments(Arguments, abc.ABC):
     Attributes:
         reward: ``"dense"``, rewards at each step, or ``"sparse"``, the whole return with the last step.
         observation: level of observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
+        illegal: what stands in for an illegal action, see :data:`~hetgym.envs.core.illegal.Rule`.
     """
 
     _: KW_ONLY
     reward: Reward = "dense"
     observation: Level = "graph"
+    illegal: Rule = "random"
 
-    @abc.abstractmethod
     def lanes(self, count: int) -> Lanes:
         """Make lanes of the environment.
 
@@ -51,10 +54,33 @@ class LaneArguments(Arguments, abc.ABC):
         Raises:
             ConfigError: sources of problems that exclude each other, or a size that is neither given nor known.
         """
+        made = self._lanes(count)
+        made.legality = Legality(count, self.illegal)
+        return made
+
+    @abc.abstractmethod
+    def _lanes(self, count: int) -> Lanes:
+        """As :meth:`lanes`, with the default rule for illegal actions."""
+
+
+class Busy:
+    """A lock for one thread at a time, which may take it again; copies and pickles are new locks."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[type[Busy], tuple[()]]:
+        return Busy, ()
 
 
 class Lanes(abc.ABC):
-    """Episodes that go on at the same time.
+    """Episodes side by side.
 
     Args:
         count: number of lanes.
@@ -71,7 +97,8 @@ class Lanes(abc.ABC):
         mask: [L, A] int8, 1 where an action is legal.
         reward: [L] of the last step.
         over: [L] true where the lane's episode is over, or has not begun.
-        illegal: [L] number of illegal actions in the running episodes.
+        legality: replaces and counts illegal actions.
+        busy: held by a thread that steps or begins episodes: kernels write into arrays of all lanes.
         fresh: [L] true where an episode is prepared, which the lane's next step opens.
         names: [L] names of the problems.
         seeds: [L] seeds of the resets that began the episodes; None where a reset had none.
@@ -95,7 +122,7 @@ class Lanes(abc.ABC):
         self.mask: npt.NDArray[np.int8] = self.arrays["action_mask"]
         self.reward: FloatArray = np.zeros(count)
         self.over: BoolArray = np.ones(count, np.bool_)
-        self.illegal = np.zeros(count, np.int64)
+        self.legality, self.busy = Legality(count, "random"), Busy()
         self.fresh: BoolArray = np.zeros(count, np.bool_)
         self.names = np.full(count, "", object)
         self.seeds: list[int | None] = [None] * count
@@ -137,9 +164,8 @@ class Lanes(abc.ABC):
     def open(self) -> None:
         """Open all episodes that are prepared."""
         if self.fresh.any():
-            self.step(self.illegal, self.fresh.copy())  # no action is read
+            self.take(self.legality.executed, self.fresh.copy())  # no action is read
 
-    @abc.abstractmethod
     def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode, which the lane's next step opens instead of taking a decision.
 
@@ -152,15 +178,35 @@ class Lanes(abc.ABC):
         Raises:
             ConfigError: an unknown option, or an invalid value of one.
         """
+        stream = stream_of(rng)
+        self.begin_episode(lane, rng, options, seed)
+        self.legality.begin(lane, stream)
+        self.seeds[lane], self.over[lane], self.fresh[lane] = seed, False, True
 
     @abc.abstractmethod
+    def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
+        """What an environment does to :meth:`prepare` an episode."""
+
     def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Open the episode of each active lane that is fresh, and take one decision in each of the others.
 
         Args:
-            actions: [L]; an illegal action is replaced by a rule that the environment documents, and counted.
+            actions: [L]; illegal ones are replaced, and counted, by :attr:`legality`.
             active: [L] true for lanes to work on; their episodes are running, or prepared.
+
+        Raises:
+            IllegalAction: an action is illegal under the rule ``"raise"``; nothing has changed.
         """
+        deciding = active & ~self.fresh
+        self.take(self.legality.executed_of(actions, deciding, self.mask, self.estimates), active)
+
+    @abc.abstractmethod
+    def take(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
+        """As :meth:`step`, with legal actions."""
+
+    @abc.abstractmethod
+    def estimates(self, lane: int) -> FloatArray:
+        """[A] estimated value of the episode after each action, by which illegal ones are replaced [s]."""
 
     @abc.abstractmethod
     def problem(self, lane: int) -> Any:
@@ -174,9 +220,13 @@ class Lanes(abc.ABC):
     def identity(self, lane: int) -> str:
         """Name and content hash of the problem of the lane's episode, as one word."""
 
-    @abc.abstractmethod
     def result(self, lane: int) -> dict[str, Any]:
         """Entries that the last ``info`` of an episode holds in addition."""
+        return {**self.outcome(lane), "illegal_share": self.legality.share(lane)}
+
+    @abc.abstractmethod
+    def outcome(self, lane: int) -> dict[str, Any]:
+        """What an environment says of an episode that has ended."""
 
     @abc.abstractmethod
     def frame(self, lane: int, mode: str) -> Any:
@@ -184,27 +234,32 @@ class Lanes(abc.ABC):
 
 
 def as_action(action: Any) -> int:
-    """An action as a number; -1, which is never legal, for anything that is not a whole number.
+    """An action as a number.
 
-    >>> as_action(2), as_action(np.array([3.0])), as_action(float("nan")), as_action("left")
-    (2, 3, -1, -1)
+    Raises:
+        ConfigError: not a whole number.
+
+    >>> as_action(2), as_action(np.array([3.0]))
+    (2, 3)
     """
     try:
         array: npt.NDArray[Any] = np.asarray(action)
-        value = array.item() if array.size == 1 else -1
-        return int(value) if float(value).is_integer() and abs(value) < 2**62 else -1
+        value = array.item() if array.size == 1 else None
+        if float(value).is_integer() and abs(value) < 2**62:  # type: ignore[arg-type]
+            return int(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        return -1
+        pass
+    raise ConfigError(f"action is {shown(action)}; it must be a whole number")
 
 
 def as_actions(actions: Any, count: int) -> npt.NDArray[np.int64]:
-    """[count] actions as numbers; -1 for anything that is not a whole number.
+    """[count] actions as numbers.
 
     Raises:
-        ConfigError: another number of actions.
+        ConfigError: another number of actions, or one that is not a whole number.
 
-    >>> as_actions([0, 2], 2), as_actions(np.array([1.0, np.nan]), 2)
-    (array([0, 2]), array([ 1, -1]))
+    >>> as_actions([0, 2], 2), as_actions(np.array([1.0, 3.0]), 2)
+    (array([0, 2]), array([1, 3]))
     """
     array = np.asarray(actions)
     if array.shape == (count,) and array.dtype.kind == "i":
@@ -269,15 +324,14 @@ class RecordLanes(Lanes):
         """The arrays that the kernels need of all lanes, as the row of one record.
 
         Args:
-            like: a record of the same kind; its last fields are ``observation``, ``reward``, ``over``, ``illegal`` and
-                ``fresh``.
+            like: a record of the same kind; its last fields are ``observation``, ``reward``, ``over`` and ``fresh``.
             parts: the fields before these.
             stand_ins: arrays of the observation that agents do not see, by key.
         """
         shown = stand_ins | self.arrays | {"mask": self.mask}
         observation = type(like.observation)(*(shown[key] for key in like.observation._fields))
         rows = records.Rows(1, like)
-        rows[0] = type(like)(*parts, observation, self.reward, self.over, self.illegal, self.fresh)
+        rows[0] = type(like)(*parts, observation, self.reward, self.over, self.fresh)
         return rows
 
     @staticmethod

@@ -51,12 +51,13 @@ class LaneEnv(gym.Env[Observation, np.int64]):
             ProblemError: the problem exceeds the padding.
         """
         seed, chosen = as_seed(seed), as_options(options)
-        super().reset(seed=seed)
-        self.lanes.begin(0, self.np_random, chosen, seed)
-        self._began = True
-        if self.render_mode == "human":
-            self.render()
-        return self.lanes.copied_of(0), self._info()
+        with self.lanes.busy:
+            super().reset(seed=seed)
+            self.lanes.begin(0, self.np_random, chosen, seed)
+            self._began = True
+            if self.render_mode == "human":
+                self.render()
+            return self.lanes.copied_of(0), self._info()
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take a decision.
@@ -65,17 +66,18 @@ class LaneEnv(gym.Env[Observation, np.int64]):
             ResetNeeded: no episode is running.
         """
         lanes = self.lanes
-        if lanes.over[0]:
-            raise ResetNeeded("call reset() before step(): no episode is running")
-        self._action[0] = as_action(action)
-        lanes.step(self._action, self._active)
-        over = bool(lanes.over[0])
-        info = self._info()
-        if over:
-            info |= lanes.result(0)
-        if self.render_mode == "human":
-            self.render()
-        return self.lanes.copied_of(0), float(lanes.reward[0]), over, False, info
+        with lanes.busy:
+            if lanes.over[0]:
+                raise ResetNeeded("call reset() before step(): no episode is running")
+            self._action[0] = as_action(action)
+            lanes.step(self._action, self._active)
+            over = bool(lanes.over[0])
+            info = self._info()
+            if over:
+                info |= lanes.result(0)
+            if self.render_mode == "human":
+                self.render()
+            return self.lanes.copied_of(0), float(lanes.reward[0]), over, False, info
 
     @property
     def problem(self) -> Any:
@@ -134,4 +136,4 @@ class LaneEnv(gym.Env[Observation, np.int64]):
     def _info(self) -> dict[str, Any]:
         lanes = self.lanes
         shared = {key: values.item() for key, values in lanes.shared().items()}
-        return {**shared, "action_mask": self.action_masks(), "illegal_actions": int(lanes.illegal[0])}
+        return {**shared, "action_mask": self.action_masks(), "illegal_actions": int(lanes.legality.illegal[0])}

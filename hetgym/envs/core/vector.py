@@ -98,11 +98,12 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             ProblemError: a problem exceeds the padding.
         """
         options = as_options(options)
-        chosen = self._chosen(options.pop("reset_mask", None))
-        seeds = self._seeds(seed)
-        self._begin({lane: seeds[lane] for lane in np.flatnonzero(chosen).tolist()}, options)
-        infos = self._infos(chosen)
-        return self._seen(), infos
+        with self.lanes.busy:
+            chosen = self._chosen(options.pop("reset_mask", None))
+            seeds = self._seeds(seed)
+            self._begin({lane: seeds[lane] for lane in np.flatnonzero(chosen).tolist()}, options)
+            infos = self._infos(chosen)
+            return self._seen(), infos
 
     def step(self, actions: Any) -> Step:
         """Take a decision in every lane.
@@ -115,28 +116,29 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             ResetNeeded: a lane has no running episode.
         """
         lanes = self.lanes
-        waiting = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else None
-        if not self._began.all() or (waiting is None and self._ended.any()):
-            raise ResetNeeded("call reset() before step(): a lane has no running episode")
-        chosen = as_actions(actions, self.num_envs)
-        if waiting is not None:
-            for lane in np.flatnonzero(waiting).tolist():
-                self._prepare(lane, None, {})
-        fresh = lanes.fresh.copy()
-        lanes.step(chosen, self._all)
-        reward = np.where(fresh, 0.0, lanes.reward)
-        over = lanes.over.copy()
-        ends = np.flatnonzero(over).tolist()
-        if self.autoreset_mode is AutoresetMode.SAME_STEP:
-            final = self._final(ends)
-            self._begin(dict.fromkeys(ends), {})
-            infos = self._infos(np.ones(self.num_envs, np.bool_)) | final
-            self._ended = np.zeros(self.num_envs, np.bool_)
-        else:
-            results = [lanes.result(lane) for lane in ends]
-            infos = self._infos(np.ones(self.num_envs, np.bool_)) | self._columns(ends, results)
-            self._ended = over
-        return self._seen(), reward, over, np.zeros(self.num_envs, np.bool_), infos
+        with self.lanes.busy:
+            waiting = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else None
+            if not self._began.all() or (waiting is None and self._ended.any()):
+                raise ResetNeeded("call reset() before step(): a lane has no running episode")
+            chosen = as_actions(actions, self.num_envs)
+            if waiting is not None:
+                for lane in np.flatnonzero(waiting).tolist():
+                    self._prepare(lane, None, {})
+            fresh = lanes.fresh.copy()
+            lanes.step(chosen, self._all)
+            reward = np.where(fresh, 0.0, lanes.reward)
+            over = lanes.over.copy()
+            ends = np.flatnonzero(over).tolist()
+            if self.autoreset_mode is AutoresetMode.SAME_STEP:
+                final = self._final(ends)
+                self._begin(dict.fromkeys(ends), {})
+                infos = self._infos(np.ones(self.num_envs, np.bool_)) | final
+                self._ended = np.zeros(self.num_envs, np.bool_)
+            else:
+                results = [lanes.result(lane) for lane in ends]
+                infos = self._infos(np.ones(self.num_envs, np.bool_)) | self._columns(ends, results)
+                self._ended = over.copy()  # what is returned belongs to the caller
+            return self._seen(), reward, over, np.zeros(self.num_envs, np.bool_), infos
 
     def action_masks(self) -> BoolArray:
         """[L, A] legal actions."""
@@ -200,7 +202,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             {
                 **{key: values[lane] for key, values in shared.items()},
                 "action_mask": self.lanes.mask[lane].astype(np.bool_),
-                "illegal_actions": int(self.lanes.illegal[lane]),
+                "illegal_actions": int(self.lanes.legality.illegal[lane]),
                 **self.lanes.result(lane),
             }
             for lane in lanes
@@ -239,7 +241,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         values = {
             **self.lanes.shared(),
             "action_mask": self.action_masks(),
-            "illegal_actions": self.lanes.illegal.copy(),
+            "illegal_actions": self.lanes.legality.illegal.copy(),
         }
         infos: dict[str, Any] = {}
         for key, array in values.items():

@@ -45,13 +45,12 @@ def dispatch(
 ) -> None:
     """Take a decision in every active lane, open the episode there if it is fresh, or play the reference to its end.
 
-    Action ``k * D + d`` commits candidate k to device d; action ``K * D`` waits for the next event. An illegal action
-    is replaced: the first candidate is committed to the device of its earliest estimated finish.
+    Action ``k * D + d`` commits candidate k to device d; action ``K * D`` waits for the next event.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.dispatch.state.DispatchRecord`.
         switches: of the runtime.
-        actions: [L] actions; only read for decisions.
+        actions: [L] legal actions; only read for decisions.
         active: [L] true for lanes to work on. A fresh lane's rows, reference, fixed observations and a run at time 0
             must be in place.
         follow: true to play the reference from a run at time 0 on, and to leave its value in ``reference``.
@@ -71,7 +70,7 @@ def dispatch_one(r: DispatchRecord, switches: Switches, lane: int, action: int, 
     s, g, f = read_state(r.states[lane]), read_run(r.runs[lane]), read_flows(r.flows[lane])
     operator, device = GO_ON, 0
     if not (follow or r.fresh[lane]):
-        operator, device = _chosen(tables, b, seen, r.illegal, lane, action)
+        operator, device = _chosen(tables, b, seen, lane, action)
         b.turn[lane] += 1
     while True:
         outcome = play(p, s, g, f, operator, device, switches)
@@ -97,16 +96,10 @@ def dispatch_one(r: DispatchRecord, switches: Switches, lane: int, action: int, 
 
 @step
 def _chosen(
-    tables: DispatchTables, b: DispatchState, seen: DispatchObservation, illegal: Int64Array, lane: int, action: int
+    tables: DispatchTables, b: DispatchState, seen: DispatchObservation, lane: int, action: int
 ) -> tuple[int, int]:
     """The decision that an action stands for: an operator and a device, or waiting."""
     width, wait = seen.devices.shape[1], seen.mask.shape[1] - 1
-    if action < 0 or action > wait or seen.mask[lane, action] == 0:
-        illegal[lane] += 1
-        action = -1
-        for other in range(width):
-            if seen.mask[lane, other] and (action < 0 or b.ends[lane, other] < b.ends[lane, action]):
-                action = other
     if action == wait:
         return WAIT, 0
     operator, device = int(seen.candidate_operators[lane, action // width]), action % width

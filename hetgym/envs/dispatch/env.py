@@ -36,15 +36,7 @@ class HetDispatchArguments(Conditions, ScheduleRules, ProblemArguments, LaneArgu
     max_edges: int | None = whole(None, least=0)
     max_devices: int | None = whole(None)
 
-    def lanes(self, count: int) -> Lanes:
-        """Make lanes of the environment.
-
-        Args:
-            count: number of lanes.
-
-        Raises:
-            ConfigError: sources of problems that exclude each other, or a size that is neither given nor known.
-        """
+    def _lanes(self, count: int) -> Lanes:
         source = self.source()
         known = source.padding()
         if known is not None:
@@ -70,7 +62,7 @@ class HetDispatchEnv(ScheduleEnv):
     A deep-learning model is a graph of operators; a machine is a set of devices that run them at
     different speeds, with links of finite speed between them.
 
-    The agent schedules online, while the simulated run goes on: whenever operators are ready, it commits one of them to
+    The agent schedules online, during the simulated run: whenever operators are ready, it commits one of them to
     a device, or waits. Data move when the decision is made. Run times may be noisy, further jobs may arrive, devices
     may slow down or be lost. :class:`HetScheduleEnv` places all operators before the run instead.
 
@@ -79,9 +71,9 @@ class HetDispatchEnv(ScheduleEnv):
     one waits until an operator finishes or arrives, or a device changes. Candidates are the ready operators of highest
     upward rank; with ``objective="job-time"`` those of the jobs with the least work left.
 
-    Masked are devices that do not exist, cannot run the operator, or are lost, and waiting when no event is due. A
-    masked or invalid action does not raise: it is replaced by the legal device on which the first candidate finishes
-    first, the smaller number on ties, and ``info["illegal_actions"]`` counts it. The mask comes as
+    Devices that do not exist, cannot run the operator, or are lost are masked, and so is waiting when no event is
+    due. An illegal action is replaced by a
+    legal one drawn at random, see ``illegal``; ``info["illegal_actions"]`` counts them. The mask comes as
     ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
 
     ## Observation space
@@ -164,6 +156,9 @@ class HetDispatchEnv(ScheduleEnv):
             operators as they become ready, one by rank; the better one counts. See also ``tries``.
         reward: ``"dense"`` or ``"sparse"``.
         observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
+        illegal: what stands in for an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
+            ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
+            :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
         max_operators, max_edges, max_devices: padding; by default what the source needs.
         candidates: operators offered at a time.
         noise: standard deviation of the logarithm of run times, drawn anew for each episode.

@@ -149,6 +149,7 @@ class DispatchLanes(RecordLanes):
         self._due: list[tuple[Jobs, FloatArray] | None] = [None] * count
         self._jobs: list[list[Problem]] = [[]] * count
         self._log = np.zeros((count, padding.operators), np.int64)
+        self._offered = np.zeros((count, k), np.int64)  # what actions mean, where observations do not show it
         self._held: list[tuple[Run, list[Run] | None] | None] = [None] * count
         self._calm_always = conditions.calm and rules.simulated.noise == 0.0
         self._switches = online_setting(_ONE_OPERATOR, rules.simulated).switches
@@ -179,10 +180,10 @@ class DispatchLanes(RecordLanes):
             edge_transfer=np.zeros((count, 0), np.float32),
             operator_mask=np.zeros((count, 0), np.int8),
             edge_mask=np.zeros((count, 0), np.int8),
-            candidate_operators=np.zeros((count, self.conditions.candidates), np.int64),
+            candidate_operators=self._offered,
         )
 
-    def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
+    def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode on problems drawn from the source, or on ``options["problem"]``.
 
         Args:
@@ -213,12 +214,10 @@ class DispatchLanes(RecordLanes):
             self._begin_with(lane, known)
         else:
             self._draw(lane, problem, problems, entropy)
-        self.names[lane], self.seeds[lane], self._jobs[lane] = problem.name, seed, problems
+        self.names[lane], self._jobs[lane] = problem.name, problems
         if self.conditions.deadline > 0:
             release, factor = self.drawn(lane).release, self.conditions.deadline
             self._due[lane] = deadlines(problems, release, factor, replace(self.rules.simulated, noise=0.0))
-        self.illegal[lane] = 0
-        self.fresh[lane] = True
 
     def _together(self, problems: Sequence[Problem]) -> Problem:
         """The problem of all jobs together, which the padding must hold."""
@@ -288,7 +287,7 @@ class DispatchLanes(RecordLanes):
         """Value of a run in which the first open operator always goes to the device of earliest estimated finish."""
         self._seat(lane, records.entry(problem.arrays), self._run(problem, drawn, reference_tables(order, jobs)), None)
         alone = np.arange(self.count) == lane
-        dispatch(self._lanes.table[0], self._switches, self.illegal, alone, True, self.sparse)
+        dispatch(self._lanes.table[0], self._switches, self.legality.executed, alone, True, self.sparse)
         return float(self.state.reference[lane])
 
     def _run(self, problem: Problem, drawn: Drawn, tables: DispatchTables) -> Run:
@@ -322,7 +321,11 @@ class DispatchLanes(RecordLanes):
             self._held[lane] = run._replace(scratch=scratch), runs
         self._spares.put(lane, scratch)
 
-    def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
+    def estimates(self, lane: int) -> FloatArray:
+        """[A] see :meth:`~hetgym.envs.core.lanes.Lanes.estimates`."""
+        return np.append(self.state.ends[lane, : self.mask.shape[1] - 1], np.inf)  # waiting comes last
+
+    def take(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Open each active lane that is fresh, and take a decision in the others."""
         lanes = np.flatnonzero(active & ~self.fresh)
         turns = self.state.turn[lanes]
@@ -380,7 +383,7 @@ class DispatchLanes(RecordLanes):
             order=launch_order(self._runs[lane]),
         )
 
-    def result(self, lane: int) -> dict[str, Any]:
+    def outcome(self, lane: int) -> dict[str, Any]:
         """Makespan, value and reference [s], SLR, speed-up, the run as a trace and as a schedule, and the replay."""
         instance, trace = self.instance(lane), self.trace(lane)
         assert trace.order is not None

@@ -257,7 +257,6 @@ class DispatchRecord(NamedTuple):
         observation: of all lanes.
         reward: [L] of the last step.
         over: [L] true where the episode is over.
-        illegal: [L] number of illegal actions.
         fresh: [L] true where an episode is to be opened.
     """
 
@@ -272,7 +271,6 @@ class DispatchRecord(NamedTuple):
     observation: DispatchObservation
     reward: FloatArray
     over: BoolArray
-    illegal: Int64Array
     fresh: BoolArray
 
 
@@ -287,7 +285,7 @@ def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]
     per_job = (np.zeros(1), np.zeros(1), np.zeros(1))
     tables = DispatchTables(*per_operator, *per_job, number, known, shown, shown, rows, np.zeros(1, np.float32))
     observation = DispatchObservation(cube, cube, rows, ends, shown, mask, mask, cube, cube, rows, shown, mask)
-    lanes = whole, known, np.zeros(1, np.int64), known
+    lanes = whole, known, known
     record = DispatchRecord(*(rows,) * 7, new_dispatch_state(1, 1, 1), observation, *lanes)
     return state, run, flows, tables, record
 

@@ -34,13 +34,12 @@ def cut(lanes: Int64Array, g: Game, actions: Int64Array, active: BoolArray) -> N
     """Take a decision in every active lane, or open the episode there if it is fresh.
 
     A fresh lane's rows, reference and fixed observations must be in place. A lane ends with its last block; the caller,
-    which prices the cut, sets the last reward. An illegal action is replaced: by staying if that is legal, else by the
-    legal action of the least bound, the smaller device on ties.
+    which prices the cut, sets the last reward.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.pipeline.state.PipelineRecord`.
         g: the rules.
-        actions: [L] 0 to stay, 1 + d to begin the next stage on device d.
+        actions: [L] legal ones: 0 to stay, 1 + d to begin the next stage on device d.
         active: [L] true for lanes to work on.
     """
     r = read_lanes(lanes)
@@ -55,7 +54,8 @@ def cut(lanes: Int64Array, g: Game, actions: Int64Array, active: BoolArray) -> N
             for device in range(len(t.capacity)):
                 show_device(t, b, seen, lane, device)
         else:
-            action = _legal(b, seen, r.illegal, lane, actions[lane])
+            action = actions[lane]
+            b.log[lane, b.turn[lane]] = action
             bound = b.ahead[lane, action]
             _decide(t, b, g, lane, action)
             r.over[lane] = b.turn[lane] == len(t.wall) - 1
@@ -86,22 +86,6 @@ def _clear(t: CutTables, b: PipelineState, seen: PipelineObservation, g: Game, l
         b.assignment[lane, block] = -1
     for block in range(seen.assignment.shape[1]):
         seen.assignment[lane, block] = -1
-
-
-@step
-def _legal(b: PipelineState, seen: PipelineObservation, illegal: Int64Array, lane: int, action: int) -> int:
-    """The legal action that an action stands for; also logs the action."""
-    b.log[lane, b.turn[lane]] = action
-    if 0 <= action < seen.mask.shape[1] and seen.mask[lane, action] == 1:
-        return action
-    illegal[lane] += 1
-    if seen.mask[lane, 0]:
-        return 0
-    found = -1
-    for other in range(seen.mask.shape[1]):
-        if seen.mask[lane, other] and (found < 0 or b.ahead[lane, other] < b.ahead[lane, found]):
-            found = other
-    return found
 
 
 @step

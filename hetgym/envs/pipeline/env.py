@@ -34,15 +34,7 @@ class HetPipelineArguments(PipelineRules, PipelineArguments, LaneArguments):
     max_blocks: int | None = whole(None)
     max_devices: int | None = whole(None)
 
-    def lanes(self, count: int) -> Lanes:
-        """Make lanes of the environment.
-
-        Args:
-            count: number of lanes.
-
-        Raises:
-            ConfigError: sources of pipelines that exclude each other, or a size that is neither given nor known.
-        """
+    def _lanes(self, count: int) -> Lanes:
         source = self.source()
         padding = BlockPadding.chosen(source.padding(), self.max_blocks, self.max_devices)
         return PipelineLanes(count, source, self, padding, self.observation, self.reward == "sparse")
@@ -92,12 +84,11 @@ class HetPipelineEnv(LaneEnv):
     the number of micro-batches is a multiple of the number of stages, and every decision must leave a way to end
     with the running round. An episode of one round is 1F1B.
 
-    Masked are actions whose stage cannot run or does not fit into memory, or that would leave blocks without a
-    device. The mask is exact, so there is always a legal action. A masked or invalid action does not raise: the
-    agent stays if that is legal, else the legal action of the least ``bound`` (the smaller device on
-    ties) is taken, and ``info["illegal_actions"]`` counts it. If no cut at all fits into memory,
-    the episode ignores memory, and ``info["within_memory"]`` is False at its end. The mask
-    comes as ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
+    Actions whose stage cannot run or does not fit into memory, or that would leave blocks without a device, are
+    masked. The mask is exact, so there is always a legal action. If no cut at all fits into memory, the episode ignores
+    memory, and ``info["within_memory"]`` is False at its end. An illegal action is replaced by a
+    legal one drawn at random, see ``illegal``; ``info["illegal_actions"]`` counts them. The mask comes as
+    ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
 
     ## Observation space
     A ``Dict`` of fixed shapes, padded with zeros to ``N = max_blocks`` and ``D = max_devices``. Values are
@@ -186,6 +177,9 @@ class HetPipelineEnv(LaneEnv):
             assumes that all remaining blocks stay in the piece. If false, both are computed from the ``bound``.
         reward: ``"dense"`` or ``"sparse"``.
         observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
+        illegal: what stands in for an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
+            ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
+            :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
         max_blocks, max_devices: padding; by default what the source needs.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (loads as bars) or ``"human"`` (the text, printed after
             each step).

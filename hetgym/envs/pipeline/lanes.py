@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._kernels import records as records
-from hetgym._types import BoolArray
+from hetgym._types import BoolArray, FloatArray
 from hetgym.baselines.pipeline.optima import optimum
 from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
@@ -86,7 +86,7 @@ class PipelineLanes(RecordLanes):
             current=np.zeros((self.count, 1), np.int64),
         )
 
-    def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
+    def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode on a pipeline drawn from the source, or on ``options["problem"]``.
 
         Raises:
@@ -103,12 +103,14 @@ class PipelineLanes(RecordLanes):
             self._tables.put(lane, tables)
         for key, array in blank.items():
             self.arrays[key][lane] = array
-        self.seeds[lane], self._ended[lane] = seed, None
-        self.illegal[lane], self.over[lane] = 0, False
+        self._ended[lane] = None
         self.state.reference[lane] = instance.reference
-        self.fresh[lane] = True
 
-    def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
+    def estimates(self, lane: int) -> FloatArray:
+        """[A] see :meth:`~hetgym.envs.core.lanes.Lanes.estimates`."""
+        return self.state.ahead[lane]
+
+    def take(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Open each active lane that is fresh, and decide on the current block of the others."""
         cut(self._lanes.table[0], self._game, actions, active)
         if self.over.any():
@@ -177,7 +179,7 @@ class PipelineLanes(RecordLanes):
         forward, backward, weight = (passes.reshape(-1, depth) for passes in found[1:])
         return unroll_cut(self.rules, forward, backward, weight)
 
-    def result(self, lane: int) -> dict[str, Any]:
+    def outcome(self, lane: int) -> dict[str, Any]:
         """Value, reference and optimum [s], the stages and their loads, the terms of the return, and the replay."""
         instance, (stages, found) = self.instance(lane), self.ended(lane)
         total = (instance.reference - found.value) / instance.reference if instance.reference > 0 else 0.0

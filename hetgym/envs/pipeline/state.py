@@ -143,7 +143,6 @@ class PipelineRecord(NamedTuple):
         observation: of all lanes.
         reward: [L] of the last step.
         over: [L] true where the episode is over.
-        illegal: [L] number of illegal actions.
         fresh: [L] true where an episode is to be opened.
     """
 
@@ -152,7 +151,6 @@ class PipelineRecord(NamedTuple):
     observation: PipelineObservation
     reward: FloatArray
     over: BoolArray
-    illegal: Int64Array
     fresh: BoolArray
 
 
@@ -166,8 +164,8 @@ def _examples() -> tuple[CutTables, PipelineRecord]:
     )
     rows, cube, mask = np.zeros((1, 1), np.int64), np.zeros((1, 1, 1), np.float32), np.zeros((1, 1), np.int8)
     observation = PipelineObservation(cube, rows, cube, cube, rows, mask)
-    over, illegal = np.zeros(1, np.bool_), np.zeros(1, np.int64)
-    return tables, PipelineRecord(rows, new_state(1, 1, 1, 1), observation, np.zeros(1), over, illegal, over)
+    over = np.zeros(1, np.bool_)
+    return tables, PipelineRecord(rows, new_state(1, 1, 1, 1), observation, np.zeros(1), over, over)
 
 
 TABLES, RECORD = _examples()

@@ -52,7 +52,7 @@ def place(
     """Take a decision in every active lane, or open the episode there if it is fresh.
 
     A fresh lane's rows, reference and fixed observations must be in place. A lane ends with its last operator; the
-    reward is then computed from planned times, which under the classic model are the simulated ones. An illegal action
+    reward is then computed from planned times, which under the classic model are the simulated ones.
     is replaced by the legal device on which the operator finishes first, the smaller number on ties.
 
     Args:
@@ -80,7 +80,8 @@ def place_one(r: PlaceRecord, lane: int, action: int, insertion: bool, sparse: b
         _clear(b, seen, lane)
         r.fresh[lane] = False
     else:
-        device = _legal(p, b, seen, r.illegal, lane, action)
+        device = action
+        b.log[lane, b.turn[lane]] = action
         _decide(p, tables, t, b, lane, device)
         r.over[lane] = b.turn[lane] == len(tables.order)
         _pay(b, r.reward, lane, r.over[lane], sparse)
@@ -113,20 +114,6 @@ def _clear_candidates(seen: PlaceObservation, lane: int) -> None:
     for device in range(seen.candidates.shape[1]):  # loops, as each broadcast would be a function to compile
         for column in range(seen.candidates.shape[2]):
             seen.candidates[lane, device, column] = 0.0
-
-
-@step
-def _legal(p: ProblemArrays, b: PlaceState, seen: PlaceObservation, illegal: Int64Array, lane: int, action: int) -> int:
-    """The legal device that an action stands for; also logs the action."""
-    b.log[lane, b.turn[lane]] = action
-    if 0 <= action < p.cost.shape[1] and seen.mask[lane, action] == 1:
-        return action
-    illegal[lane] += 1
-    device = -1
-    for other in range(p.cost.shape[1]):
-        if seen.mask[lane, other] and (device < 0 or b.finish[lane, other] < b.finish[lane, device]):
-            device = other
-    return device
 
 
 @step

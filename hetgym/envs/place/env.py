@@ -34,15 +34,7 @@ class HetScheduleArguments(PlaceRules, ProblemArguments, LaneArguments):
     max_edges: int | None = whole(None, least=0)
     max_devices: int | None = whole(None)
 
-    def lanes(self, count: int) -> Lanes:
-        """Make lanes of the environment.
-
-        Args:
-            count: number of lanes.
-
-        Raises:
-            ConfigError: sources of problems that exclude each other, or a size that is neither given nor known.
-        """
+    def _lanes(self, count: int) -> Lanes:
         source = self.source()
         padding = GraphPadding.chosen(source.padding(), self.max_operators, self.max_edges, self.max_devices)
         return PlaceLanes(count, source, self, padding, self.observation, self.reward == "sparse")
@@ -74,10 +66,10 @@ class HetScheduleEnv(ScheduleEnv):
     ## Action space
     ``Discrete(max_devices)``: the device of the current operator.
 
-    Masked are devices that do not exist or cannot run the operator, and with ``memory="mask"`` those whose capacity the
+    Devices that do not exist or cannot run the operator are masked, and with ``memory="mask"`` those whose capacity the
     weights placed there and the largest working set would surely exceed (if that leaves none, the one with the most
-    room is legal). A masked or invalid action does not raise: it is replaced by the legal device on which the operator
-    finishes first, the smaller number on ties, and ``info["illegal_actions"]`` counts it. The mask comes as
+    room is legal). An illegal action is replaced by a
+    legal one drawn at random, see ``illegal``; ``info["illegal_actions"]`` counts them. The mask comes as
     ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
 
     ## Observation space
@@ -157,6 +149,9 @@ class HetScheduleEnv(ScheduleEnv):
         memory: ``"ignore"`` or ``"mask"``.
         reward: ``"dense"`` or ``"sparse"``.
         observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
+        illegal: what stands in for an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
+            ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
+            :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
         max_operators, max_edges, max_devices: padding; by default what the source needs.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
             printed after each step).

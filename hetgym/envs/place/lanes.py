@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hetgym import metrics
 from hetgym._kernels import records as records
-from hetgym._types import BoolArray, IntArray, frozen
+from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
@@ -126,7 +126,7 @@ class PlaceLanes(RecordLanes):
             current=np.zeros((self.count, 1), np.int64),
         )
 
-    def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
+    def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode on a problem drawn from the source, or on ``options["problem"]``.
 
         Args:
@@ -156,13 +156,15 @@ class PlaceLanes(RecordLanes):
             self.arrays[key][lane] = array
         if chosen is not None and self.level == "graph":
             self.arrays["operators"][lane, chosen, OperatorColumn.TURN] = turns(problem.num_operators)
-        self.seeds[lane], self._schedules[lane] = seed, None
+        self._schedules[lane] = None
         self.makespan[lane] = np.nan
-        self.illegal[lane], self.over[lane] = 0, False
         self.state.reference[lane] = instance.reference
-        self.fresh[lane] = True
 
-    def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
+    def estimates(self, lane: int) -> FloatArray:
+        """[A] see :meth:`~hetgym.envs.core.lanes.Lanes.estimates`."""
+        return self.state.finish[lane, : self.mask.shape[1]]
+
+    def take(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Open each active lane that is fresh, and place the current operator of the others."""
         row, how = self._lanes.table[0], (self._insertion, self._sparse, self._like)
         if self.rules.completion == "off":
@@ -269,7 +271,7 @@ class PlaceLanes(RecordLanes):
             self._schedules[lane] = found
         return found
 
-    def result(self, lane: int) -> dict[str, Any]:
+    def outcome(self, lane: int) -> dict[str, Any]:
         """Makespan, reference [s], SLR, speed-up, schedule, the terms of the return, and the episode as a value."""
         instance, makespan = self.instance(lane), float(self.makespan[lane])
         total = (instance.reference - makespan) / instance.reference if instance.reference > 0 else 0.0

@@ -145,7 +145,6 @@ class PlaceRecord(NamedTuple):
         observation: of all lanes.
         reward: [L] of the last step.
         over: [L] true where the episode is over.
-        illegal: [L] number of illegal actions.
         fresh: [L] true where an episode is to be opened.
     """
 
@@ -157,7 +156,6 @@ class PlaceRecord(NamedTuple):
     observation: PlaceObservation
     reward: FloatArray
     over: BoolArray
-    illegal: Int64Array
     fresh: BoolArray
 
 
@@ -181,8 +179,8 @@ def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
         rows,
         np.zeros((1, 1), np.int8),
     )
-    over, illegal = np.zeros(1, np.bool_), np.zeros(1, np.int64)
-    record = PlaceRecord(rows, rows, rows, rows, new_state(1, 1, 1), observation, whole, over, illegal, over)
+    over = np.zeros(1, np.bool_)
+    record = PlaceRecord(rows, rows, rows, rows, new_state(1, 1, 1), observation, whole, over, over)
     return ANY.arrays, tables, placed, record
 
 

@@ -20,20 +20,18 @@ from hetgym.envs.split.state import LaneState, SplitObservation, SplitRecord, Sp
 
 @lean
 def choose(lanes: Int64Array, actions: Int64Array, active: BoolArray) -> None:
-    """Note the entry that an action stands for in every active lane: itself where it is legal, else 0.
+    """Note the entry that is chosen in every active lane.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.split.state.SplitRecord`.
-        actions: [L] entries of the menu.
+        actions: [L] legal entries of the menu.
         active: [L] true for lanes to work on.
     """
     r = read_lanes(lanes)
     for lane in range(len(active)):
         if active[lane]:
-            action, mask = actions[lane], r.observation.mask
-            r.state.log[lane, r.state.turn[lane]] = action
-            legal = 0 <= action < mask.shape[1] and mask[lane, action] == 1
-            r.state.action[lane] = action if legal else 0
+            r.state.log[lane, r.state.turn[lane]] = actions[lane]
+            r.state.action[lane] = actions[lane]
             r.state.before[lane] = r.state.makespan[lane]
 
 
@@ -130,7 +128,6 @@ def _decide(r: SplitRecord, tables: SplitTables, lane: int, sparse: bool) -> Non
     state, turn, entry = r.state, r.state.turn[lane], r.state.action[lane]
     state.entries[lane, turn] = entry
     state.turn[lane] += 1
-    r.illegal[lane] += entry != state.log[lane, turn]
     r.over[lane] = state.turn[lane] == len(tables.keys)
     reference, now = state.reference[lane], state.makespan[lane]
     gained = (reference if sparse else state.before[lane]) - now

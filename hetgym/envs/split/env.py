@@ -28,15 +28,7 @@ class HetSplitArguments(SplitRules, GraphArguments, LaneArguments):
     max_edges: int | None = whole(None, least=0)
     max_devices: int | None = whole(None)
 
-    def lanes(self, count: int) -> Lanes:
-        """Make lanes of the environment.
-
-        Args:
-            count: number of lanes.
-
-        Raises:
-            ConfigError: sources of graphs that exclude each other, or a size that is neither given nor known.
-        """
+    def _lanes(self, count: int) -> Lanes:
         source = self.source()
         padding = GraphPadding.chosen(source.padding(), self.max_operators, self.max_edges, self.max_devices)
         return SplitLanes(count, source, self, padding, self.observation, self.reward == "sparse", self.batch)
@@ -67,7 +59,7 @@ class HetSplitEnv(LaneEnv):
 
     ## Action space
     ``Discrete(A)``: 0 leaves the current operator whole, the others are
-    :func:`hetgym.envs.split.menu.menu`'s entries, ``env.unwrapped.lanes.menu[action]``. Masked are choices that
+    :func:`hetgym.envs.split.menu.menu`'s entries, ``env.unwrapped.lanes.menu[action]``. Choices are masked that
 
     - the operator does not support: convolutions and products can be split by batch, output channels,
       rows and, unless fused, the reduction; see :func:`hetgym.graph.transforms.split`;
@@ -78,9 +70,9 @@ class HetSplitEnv(LaneEnv):
     - exceed a device's memory by more than the graph without the split, with ``memory="mask"``;
     - leave no schedule, with an inner scheduler that keeps within memory.
 
-    A masked or invalid action does not raise: the operator is left whole, which is always legal, and
-    ``info["illegal_actions"]`` counts it. The mask comes as ``obs["action_mask"]`` (int8),
-    ``info["action_mask"]`` and :meth:`action_masks` (bool).
+    An illegal action is replaced by a
+    legal one drawn at random, see ``illegal``; ``info["illegal_actions"]`` counts them. The mask comes as
+    ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
 
     ## Observation space
     A ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``, ``E = max_edges`` and
@@ -174,6 +166,9 @@ class HetSplitEnv(LaneEnv):
             gathering cancel, so that splits often pay together that do not pay alone.
         reward: ``"dense"`` or ``"sparse"``.
         observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
+        illegal: what stands in for an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
+            ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
+            :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
         max_operators, max_edges, max_devices: padding; by default what the source needs.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart of the current schedule) or
             ``"human"`` (the text, printed after each step).

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hetgym import metrics
 from hetgym._kernels import records as records
-from hetgym._types import BoolArray
+from hetgym._types import BoolArray, FloatArray
 from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
@@ -144,7 +144,7 @@ class SplitLanes(RecordLanes):
             if instance is not None:
                 self._take(lane, self._prepared(instance))
 
-    def prepare(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
+    def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode on a graph and a platform drawn from the source, or on those of the options.
 
         Raises:
@@ -164,11 +164,16 @@ class SplitLanes(RecordLanes):
             array[lane] = prepared.blank[key]
         self._price(lane, instance.reference, instance.loads)
         state.reference[lane] = instance.reference
-        self.names[lane], self.seeds[lane] = instance.problem.name, seed
-        self.illegal[lane], self.over[lane] = 0, False
-        self.fresh[lane] = True
+        self.names[lane] = instance.problem.name
 
-    def step(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
+    def estimates(self, lane: int) -> FloatArray:
+        """[A] see :meth:`~hetgym.envs.core.lanes.Lanes.estimates`."""
+        instance, chosen, turn = self.state(lane)
+        after = [(*chosen, (turn, entry)) if entry else chosen for entry in range(len(self.menu))]
+        legal = self.mask[lane] == 1
+        return np.array([self.splits.seconds(instance, then) if legal[k] else np.inf for k, then in enumerate(after)])
+
+    def take(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Open each active lane that is fresh, and decide on the current operator of the others."""
         row, state, deciding = self._lanes.table[0], self._state, active & ~self.fresh
         choose(row, actions, deciding)
@@ -309,7 +314,7 @@ class SplitLanes(RecordLanes):
             for operator, entry in zip(instance.keys[:turn], entries, strict=True)
         }
 
-    def result(self, lane: int) -> dict[str, Any]:
+    def outcome(self, lane: int) -> dict[str, Any]:
         """Makespan, reference [s], the splits, the split graph and its schedule, memory, and the episode as a value."""
         instance, chosen, turn = self.state(lane)
         node = self.splits.at(instance, chosen)

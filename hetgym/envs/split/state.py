@@ -207,7 +207,6 @@ class SplitRecord(NamedTuple):
         observation: of all lanes.
         reward: [L] of the last step.
         over: [L] true where the episode is over.
-        illegal: [L] number of illegal actions.
         fresh: [L] true where an episode is to be opened.
     """
 
@@ -220,7 +219,6 @@ class SplitRecord(NamedTuple):
     observation: SplitObservation
     reward: FloatArray
     over: BoolArray
-    illegal: Int64Array
     fresh: BoolArray
 
 
@@ -231,7 +229,7 @@ def _examples() -> tuple[SplitTables, SplitRecord]:
     tables = SplitTables._make([*many[:2], mask, cube, rows, *many[2:], np.zeros(1)])
     seen = SplitObservation(cube, cube, flat, flat, rows, cube, mask)
     shapes = np.zeros((1, 1, 1), np.int64)
-    lanes = np.zeros(1), np.zeros(1, np.bool_), numbers, np.zeros(1, np.bool_)
+    lanes = np.zeros(1), np.zeros(1, np.bool_), np.zeros(1, np.bool_)
     return tables, SplitRecord(rows, rows, rows, shapes, rows, new_state(1, 1, 1), seen, *lanes)
 
 

@@ -178,7 +178,7 @@ def test_what_makes_no_sense_is_refused(name: str) -> None:
     for actions in ([0], np.zeros(3, np.int64), 0, None, [[0, 0]]):
         with pytest.raises(ConfigError, match="2 actions, one for each lane"):
             envs.step(actions)
-    assert not envs.lanes.illegal.any()
+    assert not envs.lanes.legality.illegal.any()
     over = np.zeros(2, np.bool_)
     while not over.any():
         _, _, over, _, infos = envs.step(infos["action_mask"].argmax(axis=1))

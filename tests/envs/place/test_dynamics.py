@@ -75,16 +75,16 @@ def test_best_decode_is_the_best_of_the_others() -> None:
         assert best == min(makespans.values())
 
 
-def test_masked_and_senseless_actions_take_the_earliest_finish() -> None:
+def test_illegal_actions_take_the_earliest_finish_on_request() -> None:
     problem = masked_problem()
-    for bad in (-1, 3, 99, 1.5, math.nan, math.inf, "gpu", None, [1, 2]):
-        env = HetScheduleEnv(problem)
+    for bad in (-1, 3, 99):
+        env = HetScheduleEnv(problem, illegal="eft")
         _, honest = rollout(env, earliest_finish)
         env.reset(seed=0)
         done = False
         while not done:
             _, _, done, _, info = env.step(bad)
-        assert info["illegal_actions"] == problem.num_operators
+        assert info["illegal_actions"] == problem.num_operators and info["illegal_share"] == 1.0
         assert info["makespan"] == honest["makespan"] and honest["illegal_actions"] == 0
     env = HetScheduleEnv(problem)
     obs, info = env.reset()
@@ -138,7 +138,7 @@ def test_devices_without_room_are_masked() -> None:
 
 
 def test_an_action_that_is_not_legal_takes_the_first_of_devices_that_finish_equally_early() -> None:
-    env = HetScheduleEnv(hetgym.Problem.from_arrays([[3.0, 2.0, 2.0]], []))
+    env = HetScheduleEnv(hetgym.Problem.from_arrays([[3.0, 2.0, 2.0]], []), illegal="eft")
     env.reset(seed=0)
     *_, info = env.step(99)
     assert info["illegal_actions"] == 1 and info["schedule"].assignment.tolist() == [1]

@@ -18,14 +18,16 @@ from hetgym.envs import (
 from hetgym.graph import Operator, Tensor
 
 
-def test_masked_and_senseless_actions_leave_the_operator_whole() -> None:
-    for bad in (-1, 99, 1.5, math.nan, math.inf, "batch", None, [1, 2]):
-        env = HetSplitEnv(products(2), machine())
+def test_illegal_actions_are_replaced_by_the_best_or_the_worst_choice() -> None:
+    ends = {}
+    for rule in ("eft", "worst"):
+        env = HetSplitEnv(products(2), machine(), illegal=rule)
         env.reset(seed=0)
-        env.step(bad)
-        _, _, done, _, info = env.step(bad)
-        assert done and info["illegal_actions"] == 2 and info["makespan"] == info["reference"]
-        assert set(info["choices"].values()) == {"leave"}
+        env.step(-1)
+        _, _, done, _, info = env.step(99)
+        assert done and info["illegal_actions"] == 2
+        ends[rule] = info["makespan"]
+    assert ends["eft"] < info["reference"] <= ends["worst"]
     env = HetSplitEnv(products(2), machine())
     env.reset(seed=0)
     *_, info = env.step(action(env, "spatial", 2, "equal"))
