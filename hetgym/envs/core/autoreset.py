@@ -214,7 +214,7 @@ class AutoresetLanes:
         Raises:
             ConfigError: a lane has not begun, or its episode was begun with options.
         """
-        states = []
+        states: list[LaneState] = []
         for origin, taken in zip(self._origins, self._taken, strict=True):
             if origin is None:
                 raise ConfigError("there is no state to keep: a lane has not begun, or was begun with options")

@@ -108,7 +108,7 @@ class PipelineLanes(RecordLanes):
 
     def estimates(self, lane: int) -> FloatArray:
         """[A] see :meth:`~hetgym.envs.core.lanes.Lanes.estimates`."""
-        return self.state.ahead[lane]
+        return np.asarray(self.state.ahead[lane])
 
     def take(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Open each active lane that is fresh, and decide on the current block of the others."""

@@ -16,6 +16,8 @@ import hetgym
 from hetgym.envs import ENVIRONMENTS
 from hetgym.errors import ConfigError, ProblemError, UnknownName
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*illegal and were replaced")
+
 LANES = 5
 STEPS = {"HetPipeline-v0": 150, "HetSplit-v0": 40, "HetCluster-v0": 40}  # others 400; each lane ends some episodes
 KINDS: dict[str, list[dict[str, Any]]] = {
