@@ -6,18 +6,19 @@ from functools import cache
 from pathlib import Path
 
 from hetgym.agents.candidates import CandidatePolicy
+from hetgym.agents.play import Policy
 from hetgym.agents.pretrained import load
 from hetgym.agents.regions.planner import RegionPlanner
 from hetgym.agents.rules import rule
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning.baseline import Baseline
 from hetgym.planning.decode import by_start, decode_in_order
-from hetgym.planning.protocols import Scheduler
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.search.search import check_limits
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
+from hetgym.sim.runtime import runtime_name
 
 LARGEST = 2_000
 """Operators up to which :func:`place_v2_search` leaves the classic model to the policy that was made for it."""
@@ -111,7 +112,7 @@ def _dispatched(policy: CandidatePolicy, problem: Problem) -> Schedule:
 
 
 def of_file(path: str) -> Baseline:
-    """The row of a trained policy, named by its path.
+    """The row of a trained policy, named by its path; it plans for the runtime of the episodes that make its plans.
 
     Args:
         path: of ``policy.safetensors`` as ``hetgym train`` writes it; or of an artefact's weights, with its card
@@ -121,7 +122,8 @@ def of_file(path: str) -> Baseline:
         ArtefactError: the file is not a readable policy, or the policy does not schedule problems.
         MissingExtra: the policy needs PyTorch, which is not installed.
     """
-    plan = "plan_for_runtime_by_file" if isinstance(_scheduler(path), RegionPlanner) else "plan_by_file"
+    policy = _policy(path)
+    plan = "plan_for_runtime_by_file" if isinstance(policy, RegionPlanner) else "plan_by_file"
     return Baseline(
         path,
         "policy",
@@ -129,6 +131,7 @@ def of_file(path: str) -> Baseline:
         "trained policy",
         "",
         {"path": str(Path(path).resolve())},
+        model=runtime_name(as_runtime(policy.arguments.get("runtime", "classic"))),
     )
 
 
@@ -138,7 +141,11 @@ def plan_by_file(problem: Problem, path: str) -> Schedule:
     Args:
         path: of the policy's weights.
     """
-    return _scheduler(path)(problem)
+    policy = _policy(path)
+    if isinstance(policy, CandidatePolicy) and policy.kind == "dispatch":
+        return _dispatched(policy, problem)
+    made: Schedule = policy.plan(problem)
+    return made
 
 
 def plan_for_runtime_by_file(problem: Problem, path: str, runtime: str | Runtime = "classic") -> Schedule:
@@ -151,13 +158,13 @@ def plan_for_runtime_by_file(problem: Problem, path: str, runtime: str | Runtime
     Raises:
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    planner = _scheduler(path)
+    planner = _policy(path)
     assert isinstance(planner, RegionPlanner)
     return planner(problem, runtime)
 
 
-def _scheduler(path: str) -> Scheduler:
-    """The policy of a file as a scheduler; the file is read again only when it changes."""
+def _policy(path: str) -> Policy:
+    """The policy of a file; the file is read again only when it changes."""
     try:
         return _read(path, Path(path).stat().st_mtime_ns)
     except FileNotFoundError:
@@ -165,10 +172,8 @@ def _scheduler(path: str) -> Scheduler:
 
 
 @cache
-def _read(path: str, changed: int) -> Scheduler:
+def _read(path: str, changed: int) -> Policy:
     policy = load(path)
     if policy.kind not in ("place", "dispatch"):
         raise ConfigError(f"{path}: a {policy.kind} policy does not schedule problems; it acts in its own environment")
-    if isinstance(policy, CandidatePolicy) and policy.kind == "dispatch":
-        return lambda problem: _dispatched(policy, problem)
-    return policy if isinstance(policy, RegionPlanner) else policy.plan
+    return policy

@@ -24,6 +24,8 @@ from hetgym.errors import ArtefactError
 from hetgym.planning import KINDS, aliases, get, import_file, names, register, registry, rows, unregister
 from hetgym.planning.baseline import outline, resolve
 from hetgym.search import Search, anytime
+from hetgym.sim import runtime as as_runtime
+from hetgym.sim.runtime import runtime_name
 from hetgym.workloads import textbook
 
 HEAVY = (
@@ -278,6 +280,33 @@ def test_a_path_names_a_trained_policy(tmp_path: Path) -> None:
         assert row.summary.startswith("A trained policy read from a file, one greedy episode.")
         assert pickle.loads(pickle.dumps(row))(problem).makespan == schedule.makespan
         assert get(row.name).options == row.options
+
+
+@pytest.mark.parametrize("shipped", ["place-v1", "dispatch", "place-v2"])
+@pytest.mark.parametrize("runtime", [None, "classic", "links", "links,streams=2"])
+def test_a_policy_plans_for_the_runtime_of_its_episodes(tmp_path: Path, shipped: str, runtime: str | None) -> None:
+    arguments = {} if runtime is None else {"runtime": runtime}
+    if shipped == "dispatch":
+        card = {"network": {"view": "dispatch", "level": "candidates"}, "recipe": {"arguments": arguments}}
+        save_pair(tmp_path / "mine", "hetgym-candidate-policy", linear_head(RULES[shipped]), card)
+    else:
+        (tmp_path / "mine.safetensors").write_bytes((FOLDER / f"{shipped}.safetensors").read_bytes())
+        card = json.loads((FOLDER / f"{shipped}.json").read_text())
+        card["recipe"]["arguments"] |= arguments
+        (tmp_path / "mine.json").write_text(json.dumps(card))
+    row = get(str(tmp_path / "mine.safetensors"))
+    always = {"place-v1": "classic", "place-v2": "any"}  # planners' episodes are their own
+    assert row.plans_for == always.get(shipped, runtime_name(as_runtime(runtime or "classic")))
+
+
+def test_what_training_wrote_plans_for_its_runtime(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from hetgym.agents.network_policy import NetworkPolicy
+    from hetgym.agents.networks import ActorCritic
+
+    card = {"recipe": {"arguments": {"runtime": "links", "observation": "graph"}}}
+    NetworkPolicy(ActorCritic("place"), card).save(tmp_path / "policy.safetensors")
+    assert get(str(tmp_path / "policy.safetensors")).plans_for == "links"
 
 
 def test_a_path_names_what_training_wrote(tmp_path: Path) -> None:
