@@ -160,7 +160,7 @@ def solve(
         np.array(list(small.crossing.values()), np.float64),
         moves,
         left,
-        np.array([k.memory for k in problem.kinds]),
+        np.array([k.memory for k in problem.kinds], np.float64),
         np.array([k.transfers for k in problem.kinds]),
         upper * (1 + 1e-9),
     )

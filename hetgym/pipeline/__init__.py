@@ -10,7 +10,8 @@
   makes a :class:`hetgym.Problem` for any other runtime. :class:`FlowShop` is a pipeline of forward passes only.
 """
 
-from hetgym.pipeline.building import BLOCKS, blocks, pipeline, training_pipeline
+from hetgym.pipeline.blocking import BLOCKS, blocks
+from hetgym.pipeline.building import pipeline, training_pipeline
 from hetgym.pipeline.cuts import Cut, CutProblem, CutValue, Stage
 from hetgym.pipeline.evaluation import makespan
 from hetgym.pipeline.flow_shop import FlowShop

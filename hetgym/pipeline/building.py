@@ -2,86 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import warnings
 
 import numpy as np
 
-from hetgym._types import FloatArray, IntArray, frozen
-from hetgym.errors import ConfigError, unknown_name
+from hetgym._types import FloatArray
+from hetgym.errors import HetgymWarning, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.transforms.training import OPTIMIZERS, training, weights_of
+from hetgym.pipeline.blocking import blocks
 from hetgym.pipeline.problem import DeviceKind, PipelineProblem
 from hetgym.pipeline.training import TrainingPipeline
 from hetgym.platform import Platform
 from hetgym.problem import Problem
-
-BLOCKS = ("auto", "trunk", "steps", "operators")
-"""Kinds of blocks, the units that are never cut. ``trunk``: the operators between two that all paths pass; ``steps``:
-a time step of a recurrent network; ``operators``: a single operator. ``auto`` takes ``steps`` if the graph has several
-time steps, otherwise ``trunk``."""
-
-
-def blocks(graph: DataflowGraph, how: str = "auto") -> IntArray:
-    """[n] block of each operator; blocks are numbered in reading order.
-
-    A trunk block ends with an operator that every path from a source to a sink passes, so that only one
-    operator's results cross each cut. The time step of a recurrent cell is the number of earlier cells with the same
-    weights; other operators belong to the latest step that they read from.
-
-    Args:
-        graph: the model.
-        how: one of :data:`BLOCKS`.
-
-    Raises:
-        UnknownName: no such kind of blocks.
-        ConfigError: ``steps`` for a graph without recurrent cells that share weights.
-
-    >>> from hetgym.graph.generators import lstm_grid
-    >>> blocks(lstm_grid(layers=2, steps=3)).tolist()
-    [0, 1, 2, 0, 1, 2]
-    """
-    if how not in BLOCKS:
-        raise unknown_name("kind of blocks", how, BLOCKS)
-    order = graph.topological_order.tolist()
-    found = np.zeros(len(graph), np.int32)
-    if how in ("auto", "steps"):
-        steps = _steps(graph)
-        if steps is not None:
-            return frozen(steps)
-        if how == "steps":
-            raise ConfigError(f"graph {graph.name!r} has no recurrent cells that share weights, hence no time steps")
-    if how == "operators":
-        found[order] = np.arange(len(graph))
-        return frozen(found)
-    number = 0
-    for i in order:
-        found[i] = number
-        number += int(graph.on_trunk[i])
-    return frozen(found)
-
-
-def _steps(graph: DataflowGraph) -> IntArray | None:
-    """[n] time step of each operator; None if there is only one step."""
-    step = np.zeros(len(graph), np.int32)
-    runs: Counter[str] = Counter()
-    pointer, node = graph.predecessors.pointer, graph.predecessors.node
-    for i in graph.topological_order.tolist():
-        step[i] = step[node[pointer[i] : pointer[i + 1]]].max(initial=0)
-        op = graph.operators[i]
-        named = [t for t in op.inputs if t.constant and t.name]
-        if op.spec.family == "recurrent" and named:
-            weights = max(named, key=lambda t: t.bytes).name  # the first step may also have a constant initial state
-            step[i] = max(int(step[i]), runs[weights])
-            runs[weights] = int(step[i]) + 1
-    return step if step.any() else None
 
 
 def pipeline(graph: DataflowGraph, platform: Platform, costs: object = "auto", how: str = "auto") -> PipelineProblem:
     """Price a model's blocks on a platform.
 
     The transfer time of a tensor is its average over all pairs of devices. Consecutive devices of a platform with
-    equal costs, memory and transfers form one kind. If each block is read by the next one only, the problem is a chain
-    of blocks; otherwise its operators are those of the graph, and each block is a colour.
+    equal costs, memory and transfers form one kind. Blocks form a chain: a tensor that a later block than the next one
+    reads passes every boundary up to there, and costs its transfer at each. If blocks are operators, the problem has
+    the graph's edges instead, unless they are a chain themselves.
 
     Args:
         graph: the model.
@@ -91,6 +33,9 @@ def pipeline(graph: DataflowGraph, platform: Platform, costs: object = "auto", h
 
     Raises:
         UnknownName, ConfigError: see :func:`blocks`.
+
+    Warns:
+        HetgymWarning: there are fewer blocks than devices, so that some devices stay empty.
     """
     return _Build(graph, platform, costs, how).problem
 
@@ -114,6 +59,9 @@ def training_pipeline(
 
     Raises:
         UnknownName, ConfigError: see :func:`blocks`, or no such optimizer.
+
+    Warns:
+        HetgymWarning: see :func:`pipeline`.
     """
     if optimizer not in OPTIMIZERS:
         raise unknown_name("optimizer", optimizer, OPTIMIZERS)
@@ -126,19 +74,27 @@ class _Build:
     def __init__(self, graph: DataflowGraph, platform: Platform, costs: object, how: str) -> None:
         self.graph, self.platform, self.costs = graph, platform, costs
         self.block = blocks(graph, how)
+        count = int(self.block.max()) + 1
+        if count < len(platform):
+            warnings.warn(
+                f"graph {graph.name!r} has {count} blocks ({how}) for {len(platform)} devices: "
+                f"{len(platform) - count} stay empty" + ("" if how == "operators" else "; how='operators' cuts finer"),
+                HetgymWarning,
+                stacklevel=4,
+            )
         priced = Problem.build(graph, platform, costs)  # type: ignore[arg-type]
         self.first = self._kinds(priced.cost)
         cost = priced.cost[:, self.first]
         source, target = graph.edge_source, graph.edge_target
         apart = self.block[target] - self.block[source]
-        self.chain = bool((apart <= 1).all())
-        sent = self._sent(apart)
+        self.chain = how != "operators" or bool((apart <= 1).all())
+        sent = self._sent()
         size = graph.resident_bytes
-        names = [f"block{k}" for k in range(int(self.block.max()) + 1)]
+        names = [f"block{k}" for k in range(count)]
         edges = list(zip(source.tolist(), target.tolist(), strict=True))
         if self.chain:
-            cost, sent, size = self.gather(cost), self.gather(sent), self.gather(size)
-            edges = [(k, k + 1) for k in range(len(names) - 1)]
+            cost, size = self.gather(cost), self.gather(size)
+            edges = [(k, k + 1) for k in range(count - 1)]
         else:
             names = [op.name for op in graph.operators]
         counts = np.diff([*self.first, len(platform)]).tolist()
@@ -199,18 +155,29 @@ class _Build:
             if d == 0 or memory[d] != memory[d - 1] or (cost[:, d] != cost[:, d - 1]).any()
         ]
 
-    def _sent(self, apart: IntArray) -> FloatArray:
-        """[n] seconds to move the outputs that other blocks read, averaged over the pairs of devices."""
-        graph, d = self.graph, len(self.platform)
-        sent = np.zeros(len(graph))
+    def _sent(self) -> FloatArray:
+        """Seconds to move what other blocks read, averaged over the pairs of devices.
+
+        Returns:
+            In a chain, [b] of all tensors that cross the end of each block; otherwise [n] of the outputs of each
+            operator.
+        """
+        graph, d, block = self.graph, len(self.platform), self.block
+        sent = np.zeros(int(block.max()) + 1 if self.chain else len(graph))
         if d == 1:
             return sent
         different = ~np.eye(d, dtype=np.bool_)
         latency = float(self.platform.latency[different].mean())
         pace = float((1.0 / self.platform.bandwidth[different]).mean())
-        seen: set[int] = set()
-        for edge in np.flatnonzero(apart > 0).tolist():
-            if int(graph.edge_tensor[edge]) not in seen:
-                seen.add(int(graph.edge_tensor[edge]))
-                sent[graph.edge_source[edge]] += latency + graph.edge_bytes[edge] * pace
+        until: dict[int, int] = {}  # tensor -> last block that it has reached
+        for edge in np.flatnonzero(block[graph.edge_target] > block[graph.edge_source]).tolist():
+            source, tensor = int(graph.edge_source[edge]), int(graph.edge_tensor[edge])
+            seconds = latency + graph.edge_bytes[edge] * pace
+            if self.chain:
+                reached, last = until.get(tensor, int(block[source])), int(block[graph.edge_target[edge]])
+                sent[reached:last] += seconds
+                until[tensor] = max(reached, last)
+            elif tensor not in until:
+                until[tensor] = 0
+                sent[source] += seconds
         return sent

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 import hetgym
+from hetgym.baselines.pipeline import contiguous_dp
+from hetgym.errors import HetgymWarning
 from hetgym.graph import DataflowGraph, Operator, Tensor, load_graph
-from hetgym.graph.generators import lstm_grid
-from hetgym.pipeline import (
-    blocks,
-    pipeline,
-    training_pipeline,
-)
+from hetgym.graph.generators import language_model, lstm_grid
+from hetgym.pipeline import DeviceKind, PipelineProblem, blocks, pipeline, training_pipeline
 from hetgym.pipeline.contraction import bind
 from hetgym.platform import load_platform
 from hetgym.problem import Problem
@@ -38,6 +36,109 @@ def test_trunk_blocks_end_where_all_paths_meet() -> None:
         for k in range(int(block.max())):  # one operator's results cross each cut
             crossing = (block[graph.edge_source] <= k) & (block[graph.edge_target] > k)
             assert len(set(graph.edge_source[crossing].tolist())) == 1
+
+
+def chain_with(edges: list[tuple[int, int]], n: int, name: str = "made") -> DataflowGraph:
+    """Operators of 8 numbers each, where each reads the results of those that the edges name."""
+    x = Tensor((8,))
+    return DataflowGraph(
+        [Operator(f"op{i}", "Relu", (x,), (x,)) for i in range(n)], [(a, 0, b) for a, b in edges], name
+    )
+
+
+def test_what_nobody_reads_belongs_to_what_it_reads() -> None:
+    """0 -> 1 -> 2 -> 3, and 4, 5, 6 write what 0, 1 and 2 found, as to a cache."""
+    path = [(0, 1), (1, 2), (2, 3)]
+    assert blocks(chain_with([*path, (0, 4), (1, 5), (2, 6)], 7)).tolist() == [0, 1, 2, 3, 0, 1, 2]
+    # An auxiliary output of two operators, behind 1, is a block of its own.
+    assert blocks(chain_with([*path, (1, 4), (4, 5)], 6)).tolist() == [0, 1, 3, 4, 2, 2]
+
+
+def test_what_starts_later_belongs_to_its_first_reader() -> None:
+    """0 -> 1 -> 2 -> 3 -> 4 -> 5, and 6 -> 7, the words of a decoder, is read by 3."""
+    graph = chain_with([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (6, 7), (7, 3)], 8)
+    assert blocks(graph).tolist() == [0, 1, 2, 3, 4, 5, 3, 3]
+
+
+def test_skips_pay_at_every_boundary() -> None:
+    """0 is read by 1 and, past the others, by 11 (the output of an encoder, or the outer skip of a U)."""
+    graph = chain_with([*((i, i + 1) for i in range(12)), (0, 11)], 13)
+    assert blocks(graph).tolist() == list(range(13))
+    platform = load_platform("8gpu-node")
+    chain = pipeline(graph, platform)
+    once = [
+        platform.latency[a, b] + 32.0 / platform.bandwidth[a, b] for a in range(8) for b in range(8) if a != b
+    ]  # of a tensor of 8 numbers
+    counts = [1] + 10 * [2] + [1, 0]  # of tensors behind each operator; that of 0 is one tensor for both readers
+    np.testing.assert_allclose(chain.transfer, np.array(counts) * np.mean(once))
+    assert chain.edge_target.tolist() == list(range(1, 13))
+
+
+def unet(depth: int = 8) -> DataflowGraph:
+    """Down ``depth`` levels of two operators and up again; each level's result skips to the way up."""
+    down = [(i, i + 1) for i in range(4 * depth + 1)]
+    return chain_with([*down, *((2 * k + 1, 4 * depth - 2 * k) for k in range(depth))], 4 * depth + 2)
+
+
+COLLAPSED = {
+    "prefill": lambda: load_graph("llama-3-8b", sequence=256, phase="prefill"),
+    "nasnet": lambda: load_graph("nasnet"),
+    "unet": unet,
+    **{
+        f"t5-{phase}": lambda phase=phase: language_model("t5", 6, 512, vocabulary=32128, phase=phase)
+        for phase in ("forward", "prefill", "decode")
+    },
+}
+
+
+@pytest.mark.parametrize("name", COLLAPSED)
+def test_no_block_holds_nearly_everything(name: str) -> None:
+    graph = COLLAPSED[name]()
+    block, platform = blocks(graph), load_platform("8gpu-node")
+    assert np.bincount(block).max() <= 0.25 * len(graph) and block.max() >= 8
+    assert (block[graph.edge_target] >= block[graph.edge_source]).all()
+    chain = pipeline(graph, platform)
+    assert chain.size.sum() == pytest.approx(graph.resident_bytes.sum())
+    apart = ~np.eye(8, dtype=bool)
+    for k in range(int(block.max())):
+        crossing = (block[graph.edge_source] <= k) & (block[graph.edge_target] > k)
+        tensors = dict(zip(graph.edge_tensor[crossing].tolist(), graph.edge_bytes[crossing].tolist(), strict=True))
+        times = [(platform.latency + size / platform.bandwidth)[apart].mean() for size in tensors.values()]
+        assert chain.transfer[k] == pytest.approx(sum(times), rel=1e-9)
+    assert set(contiguous_dp(chain).tolist()) == set(range(8))  # no stage is empty
+
+
+def test_a_large_model_leaves_room_on_the_first_and_the_last_of_eight_cards() -> None:
+    """Llama 3 70 B in 8 bits: a layer has 0.86 GB, words and head 1.05 GB each; https://github.com/vllm-project/vllm/pull/6920."""
+    graph = load_graph("llama-3-70b", sequence=1, phase="prefill")
+    block = blocks(graph)
+    size = np.bincount(block, weights=graph.resident_bytes) / 2
+    problem = PipelineProblem.chain(size[:, None], [DeviceKind("l4", 8, 24 * 2**30)])
+    stage = contiguous_dp(problem)[block]
+    layers = [sum(stage[i] == k and "down_proj" in op.name for i, op in enumerate(graph.operators)) for k in range(8)]
+    assert sum(layers) == 80 and 8 <= layers[0] <= 9 and 8 <= layers[-1] <= 9 and max(layers) <= 11
+
+
+def test_too_few_blocks_are_said() -> None:
+    graph, platform = chain_with([(0, 1)], 2, "small"), load_platform("8gpu-node")
+    with pytest.warns(HetgymWarning, match=r"'small' has 2 blocks \(auto\) for 8 devices: 6 stay empty; how="):
+        pipeline(graph, platform)
+    with pytest.warns(HetgymWarning, match=r"'small' has 2 blocks .* 6 stay empty$"):
+        training_pipeline(graph, platform, how="operators")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_blocks_of_any_graph(seed: int) -> None:
+    """All edges lead forward, and places that a single operator's results cross, in the order of blocks, end one."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 40))
+    edges = {(int(rng.integers(max(0, j - 4), j)), j) for j in range(1, n) for _ in range(rng.integers(0, 3))}
+    graph = chain_with(sorted(edges), n)
+    block = blocks(graph)
+    assert (block[graph.edge_target] >= block[graph.edge_source]).all()
+    assert sorted(set(block.tolist())) == list(range(block.max() + 1))
+    trunk = graph.on_trunk.nonzero()[0]
+    assert len(set(block[trunk].tolist())) == len(trunk)
 
 
 def test_time_steps() -> None:

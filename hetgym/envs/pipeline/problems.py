@@ -29,7 +29,7 @@ from hetgym.errors import ConfigError
 from hetgym.graph.transforms.training import OPTIMIZERS
 from hetgym.parallel import TrainingProblem
 from hetgym.pipeline import PipelineProblem, RandomChains, TrainingPipeline, load, training_pipeline
-from hetgym.pipeline.building import BLOCKS
+from hetgym.pipeline.blocking import BLOCKS
 from hetgym.pipeline.contraction import bind
 
 Pipeline = PipelineProblem | TrainingPipeline
