@@ -23,6 +23,7 @@ from hetgym.cli.list import list_
 from hetgym.cli.pipeline import pipeline
 from hetgym.cli.plan import plan
 from hetgym.cli.platform import platform
+from hetgym.cli.price import price
 from hetgym.cli.profile import profile
 from hetgym.cli.score import score
 from hetgym.cli.streams import forgiving, interruptible
@@ -62,7 +63,7 @@ def _options(
     """Take the options that stand before a command."""
 
 
-for _command in (bench, plan, cluster, pipeline, platform, adversary, score, validate, profile, fit, train):
+for _command in (bench, plan, cluster, pipeline, platform, price, adversary, score, validate, profile, fit, train):
     app.command()(_command)
 app.command("list")(list_)
 

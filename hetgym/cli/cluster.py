@@ -157,7 +157,7 @@ def plan_step(
 
 def _figures(problem: TrainingProblem, size: TransformerSize, plan: ParallelPlan, step: TrainingStep) -> dict[str, Any]:
     """Figures of a step, in SI units."""
-    from hetgym.costs.roofline import peak_flops
+    from hetgym.costs.rates import peak_flops
 
     # A GPU without a rate for the dtype computes in another, at whose rate the layers are priced.
     peak = sum(peak_flops(problem.cluster[name].device, size.dtype) * n for name, n in plan.used().items())

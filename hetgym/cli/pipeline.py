@@ -156,7 +156,7 @@ def _of_model(graph: Any, platform: Platform, how: str) -> Case:
         known = names.setdefault(int(block[i]), layer_of(own) or own)
         if layer_of(own) and not layer_of(known):
             names[int(block[i])] = layer_of(own)
-    layer = block if problem.num_operators == len(block) else np.arange(problem.num_operators, dtype=np.int32)
+    layer = block if (problem.colour >= 0).any() else np.arange(problem.num_operators, dtype=np.int32)
     return Case(problem, [names[k] for k in range(len(names))], layer, [d.name for d in platform.devices])
 
 

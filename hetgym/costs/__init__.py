@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hetgym.costs import artefact
-from hetgym.costs.automatic import AutoCosts, load_costs
+from hetgym.costs.automatic import AutoCosts, load_costs, named
 from hetgym.costs.collectives import (
     LINKS,
     Links,
@@ -16,10 +16,13 @@ from hetgym.costs.collectives import (
     reduce_scatter_seconds,
     send_seconds,
 )
+from hetgym.costs.explanation import Explanation
 from hetgym.costs.learned import LearnedCosts
 from hetgym.costs.protocol import CostModel
 from hetgym.costs.roofline import Roofline, occupancy
+from hetgym.device import Device
 from hetgym.errors import ConfigError, shown, unknown_name
+from hetgym.graph.ops import Operator
 
 COST_MODELS: dict[str, Callable[[], CostModel]] = {"auto": AutoCosts, "roofline": Roofline}
 """Name -> constructor; ``auto`` takes the fitted model that a device names, or the roofline if it names none."""
@@ -52,11 +55,37 @@ def cost_model(costs: str | CostModel = "auto") -> CostModel:
     raise unknown_name("cost model", costs, [*COST_MODELS, *artefact.names()])
 
 
+def explain(operator: Operator, device: Device, costs: str | CostModel = "auto") -> Explanation:
+    """Why an operator has its price on a device: the model, its class, the bound, the learned ratio and the rules.
+
+    Args:
+        operator: the operator.
+        device: the device.
+        costs: see :func:`cost_model`; a model without a method ``explain`` is explained by its answers alone.
+
+    Raises:
+        UnknownName, ArtefactError, ConfigError: see :func:`cost_model`.
+
+    >>> from hetgym import load_platform
+    >>> from hetgym.graph import Tensor
+    >>> x, w = Tensor((1, 4096), "bfloat16"), Tensor((4096, 4096), "bfloat16", constant=True)
+    >>> product = Operator("q_proj", "MatMul", (x, w), (x,))
+    >>> found = explain(product, load_platform("cpu-gpu")["cpu"])
+    >>> found.model, found.category, found.bound
+    ('xeon-core', 'Gemm', 'memory')
+    """
+    model = cost_model(costs)
+    own = getattr(model, "explain", None)
+    found = own(operator, device) if callable(own) else CostModel.explain(model, operator, device)
+    return named(found, costs if isinstance(costs, str) and costs not in COST_MODELS else "")
+
+
 __all__ = [
     "COST_MODELS",
     "LINKS",
     "AutoCosts",
     "CostModel",
+    "Explanation",
     "LearnedCosts",
     "Links",
     "Roofline",
@@ -65,6 +94,7 @@ __all__ = [
     "all_to_all_seconds",
     "collective_seconds",
     "cost_model",
+    "explain",
     "load_costs",
     "occupancy",
     "reduce_scatter_seconds",

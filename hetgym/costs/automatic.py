@@ -13,13 +13,15 @@ import numpy.typing as npt
 
 from hetgym._types import FloatArray
 from hetgym.costs import artefact
+from hetgym.costs.explanation import Explanation
 from hetgym.costs.gpu import eager as gpu_eager
 from hetgym.costs.gpu import gemm as gpu_gemm
 from hetgym.costs.gpu import half as gpu_half
 from hetgym.costs.learned import LearnedCosts
 from hetgym.costs.phone import costs as phone
 from hetgym.costs.protocol import CostModel
-from hetgym.costs.roofline import Roofline, widened
+from hetgym.costs.rates import NARROW, widened
+from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
 from hetgym.graph.ops import Operator
 
@@ -52,10 +54,6 @@ def _loaded(path: Path, changed: int, size: int) -> CostModel:
     header, arrays = artefact.load(path)
     build = _FORMS.get(str(header.get("model")), LearnedCosts.of_parts)
     return build(header, arrays, str(path))
-
-
-NARROW = ("float16", "bfloat16", "float8")
-"""Dtypes whose operators a device's ``half_costs`` prices, if it names such a model and has units for one of them."""
 
 
 class AutoCosts:
@@ -92,6 +90,25 @@ class AutoCosts:
             low[at], high[at] = np.minimum(low[at], lower), np.minimum(high[at], upper)
         return low, high
 
+    def explain(self, operator: Operator, device: Device) -> Explanation:
+        """Why an operator has its price; see :class:`~hetgym.costs.protocol.CostModel`."""
+        if not device.half_costs:
+            return named(_model(device.costs).explain(operator, device), device.costs)
+        (half,) = _by_half_costs([operator], device)
+        ((model, _),) = self._models([operator], device)
+        found = named(model.explain(operator, device), device.half_costs if half else device.costs)
+        if half:
+            found = replace(found, rules=(f"half_costs of the device prices {operator.dtype}", *found.rules))
+        model, at, wide = self._in_float32([operator], device)
+        if not at:
+            return found
+        other = named(model.explain(wide[0], device), device.costs)
+        rule = (
+            f"no dearer than in float32: {found.model} says {found.seconds:.4g} s, {other.model} {other.seconds:.4g} s"
+        )
+        chosen = replace(other, rules=(rule, *other.rules)) if other.seconds < found.seconds else found
+        return replace(chosen, low=min(found.low, other.low), high=min(found.high, other.high))
+
     def _models(self, operators: Sequence[Operator], device: Device) -> list[tuple[CostModel, list[int]]]:
         """Models of the device, each with the numbers of the operators that it prices."""
         narrow = _by_half_costs(operators, device)
@@ -110,12 +127,17 @@ class AutoCosts:
         plain = replace(device, peak_flops=rates)
         narrow = _by_half_costs(operators, device)
         at = [i for i, op in enumerate(operators) if narrow[i] and op.spec.family == "matmul"]
-        return load_costs(device.costs), at, [widened(operators[i], plain)[0] for i in at]
+        return load_costs(device.costs), at, [widened(operators[i], plain, constants=True)[0] for i in at]
 
 
 def _model(name: str) -> CostModel:
     """The model of a name; without one the roofline."""
     return load_costs(name) if name else Roofline()
+
+
+def named(found: Explanation, name: str) -> Explanation:
+    """An explanation by a model that was loaded by a name; unchanged without one."""
+    return replace(found, model=name) if name else found
 
 
 def _by_half_costs(operators: Sequence[Operator], device: Device) -> list[bool]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from hetgym._types import BoolArray, FloatArray
+from hetgym.costs.explanation import Ledger
 from hetgym.graph.ops import Operator, Tensor
 
 DOUBLINGS = 24
@@ -76,6 +77,7 @@ def never_faster(
     table: FloatArray,
     grows: BoolArray,
     fixed: FloatArray | float = 0.0,
+    ledger: Ledger | None = None,
 ) -> FloatArray:
     """Prices that do not fall when a batch is doubled: the smallest among those of the batch, its double, and so on.
 
@@ -88,11 +90,13 @@ def never_faster(
         table: [r, c] operators.
         grows: [r, c] True for the columns that double with the batch.
         fixed: [r, c] the part of these columns that does not, such as the bytes of weights.
+        ledger: of the price of a single operator.
 
     Returns:
         [r] seconds.
     """
     best = price(table)
+    own = float(best[0]) if ledger is not None else 0.0
     rest, table = np.arange(len(table)), table.copy()
     more = np.where(grows, table - fixed, 0.0)
     for _ in range(DOUBLINGS):
@@ -102,4 +106,6 @@ def never_faster(
         if not len(rest):
             break
         best[rest] = np.minimum(best[rest], price(table[rest]))
+    if ledger is not None and best[0] < own:
+        ledger.say(f"batch: a larger batch takes less by the fit than this one's {own:.4g} s, so its price counts")
     return best

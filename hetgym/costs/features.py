@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._types import FloatArray
-from hetgym.costs.roofline import peak_flops
+from hetgym.costs.rates import arithmetic, peak_flops
 from hetgym.device import Device
 from hetgym.graph.ops import Operator, Tensor, integer
 
@@ -63,7 +63,7 @@ class Figures:
     """The figures of a device that features depend on.
 
     Attributes:
-        peaks: dtype -> FLOP/s, as :func:`~hetgym.costs.roofline.peak_flops` returns them.
+        peaks: dtype -> FLOP/s, as :func:`~hetgym.costs.rates.peak_flops` returns them.
         bandwidth: memory bandwidth [byte/s].
         floor: time of an operator that does nothing [s].
         processors: cores of a CPU, multiprocessors of a GPU.
@@ -166,6 +166,12 @@ def physics(operators: Sequence[Operator], device: Device) -> FloatArray:
     return _bounds([_times(op, some, figures) for op, some in zip(operators, amounts, strict=True)], figures)
 
 
+def times(operator: Operator, device: Device) -> tuple[float, float]:
+    """Seconds of the arithmetic and of the memory traffic at peak rates; inf if the device lacks the dtype."""
+    amounts = _Amounts(operator.flops, operator.bytes_read, operator.bytes_written)
+    return _times(operator, amounts, Figures.of(device))
+
+
 class _Amounts(NamedTuple):
     """What an operator does: FLOPs, bytes read and bytes written."""
 
@@ -180,7 +186,7 @@ def _bounds(times: list[tuple[float, float]], figures: Figures) -> FloatArray:
 
 def _times(op: Operator, some: _Amounts, figures: Figures) -> tuple[float, float]:
     """Seconds of the arithmetic and of the memory traffic at peak rates."""
-    rate = figures.peak("float32" if op.spec.family == "generic" else op.dtype)
+    rate = figures.peak(arithmetic(op))
     compute = 0.0 if some.flops == 0 else (some.flops / rate if rate > 0 else math.inf)
     return compute, (some.read + some.written) / figures.bandwidth
 

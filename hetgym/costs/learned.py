@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from hetgym._types import FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.batches import not_below_halves
+from hetgym.costs.explanation import Ledger, Priced
 from hetgym.costs.features import FEATURES, class_of, described, family_of
 from hetgym.costs.fused import anchor_of
 from hetgym.costs.learned_models.blend import Blend
@@ -23,8 +24,9 @@ from hetgym.costs.learned_models.gaussian import Gaussian
 from hetgym.costs.learned_models.neural import Neural
 from hetgym.costs.learned_models.polynomial import Polynomial
 from hetgym.costs.learned_models.wave import WaveLaw
+from hetgym.costs.rates import widened
 from hetgym.costs.regressor import Regressor
-from hetgym.costs.roofline import Roofline, widened
+from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator
@@ -64,8 +66,24 @@ class ClassModel:
     rows: int
 
 
+class _Alone(NamedTuple):
+    """Prices of n operators by their regressors.
+
+    Attributes:
+        rows: [n, 3] seconds and their percentiles.
+        least: [n] physical bounds [s].
+        x: [n, f] features.
+        names: number of an operator -> the class that priced it.
+    """
+
+    rows: FloatArray
+    least: FloatArray
+    x: FloatArray
+    names: dict[int, str]
+
+
 @dataclass(frozen=True)
-class LearnedCosts(artefact.Stored):
+class LearnedCosts(artefact.Stored, Priced):
     """Run times from models that were fitted to measurements.
 
     seconds = (max(FLOPs / peak, bytes / bandwidth) + floor) · ratio(features)
@@ -73,7 +91,8 @@ class LearnedCosts(artefact.Stored):
     A class without measurements takes the model of its family; a family without measurements takes the roofline. A
     fused operator costs as much as its anchor plus the additional memory traffic. Outside the measured shapes the ratio
     is that at the edge, and never beyond the fitted ratios, so that prices grow with the physical bound. No price is
-    below that of half the batch. Results are cached by shape.
+    below that of half the batch. Percentiles are those of the errors that the fit made on held-out shapes. Results are
+    cached by shape.
 
     Args:
         model: a key of :data:`REGRESSORS`.
@@ -88,23 +107,10 @@ class LearnedCosts(artefact.Stored):
     in_graph: bool = True
     _known: dict[Any, tuple[float, float, float]] = field(default_factory=dict, repr=False, compare=False)
 
-    def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
-        """Run times on a device.
-
-        Returns:
-            [n] seconds, positive except for views, which may take 0; inf for arithmetic in a dtype that
-            the device cannot compute in.
-        """
-        return self._answers(operators, device)[:, 0].copy()
-
-    def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
-        """Tenth and ninetieth percentile of run times, from the errors that the fit made on held-out shapes.
-
-        Returns:
-            [n] seconds each.
-        """
-        answers = self._answers(operators, device)
-        return answers[:, 1].copy(), answers[:, 2].copy()
+    @property
+    def form(self) -> str:
+        """Name of the regressors."""
+        return self.model
 
     def _answers(self, operators: Sequence[Operator], device: Device) -> FloatArray:
         place = _place(device)
@@ -114,7 +120,7 @@ class LearnedCosts(artefact.Stored):
             known.clear()
         new = {key: op for key, op in zip(keys, operators, strict=True) if key not in known}
         if new:
-            rows = self._compute(list(new.values()), device)
+            rows = self._rows(list(new.values()), device)
             known.update(zip(new, map(tuple, rows.tolist()), strict=True))
         return np.array([known[key] for key in keys], np.float64).reshape(len(operators), 3)
 
@@ -125,20 +131,30 @@ class LearnedCosts(artefact.Stored):
             members.setdefault(name if name in self.classes else family_of(op), []).append(i)
         return members
 
-    def _compute(self, operators: list[Operator], device: Device) -> FloatArray:
+    def _priced(self, operators: Sequence[Operator], device: Device, ledger: Ledger | None = None) -> FloatArray:
         anchors = [anchor_of(op) for op in operators]
         wide = [widened(anchor, device) for anchor, _ in anchors]
-        operators = [op for op, _ in wide]
         moved = np.array([fused + other for (_, fused), (_, other) in zip(anchors, wide, strict=True)], np.float64)
         more: FloatArray = moved / device.memory_bandwidth
-        result = not_below_halves(operators, lambda some: self._alone(some, device))
+        found: list[_Alone] = []
+
+        def price(some: list[Operator]) -> FloatArray:
+            found.append(self._alone(some, device))
+            return found[-1].rows
+
+        result = not_below_halves([op for op, _ in wide], price)
+        if ledger is not None:
+            self._note(ledger, wide[0][0], found[0])
+            ledger.fused(operators[0], *anchors[0], anchors[0][1] / device.memory_bandwidth)
+            ledger.widened(anchors[0][0], wide[0][0], wide[0][1] / device.memory_bandwidth)
         return np.round(result + more[:, None], _RESOLUTION)
 
-    def _alone(self, operators: list[Operator], device: Device) -> FloatArray:
-        """[n, 3] seconds by the regressors, and their percentiles."""
+    def _alone(self, operators: list[Operator], device: Device) -> _Alone:
+        """Prices by the regressors, without the law of batches."""
         result = np.empty((len(operators), 3))
         least, x = described(operators, device, self.in_graph)
-        for name, at in self._by_class(operators).items():
+        groups = self._by_class(operators)
+        for name, at in groups.items():
             if name not in self.classes:
                 result[at] = Roofline().predict([operators[i] for i in at], device)[:, None]
                 continue
@@ -146,7 +162,27 @@ class LearnedCosts(artefact.Stored):
             ratio, _ = model.regressor.predict(x[at])
             seconds = least[at] * np.exp(ratio)
             result[at] = seconds[:, None] * np.exp([0.0, model.p10, model.p90])
-        return result
+        return _Alone(result, least, x, {i: name for name, at in groups.items() for i in at})
+
+    def _note(self, ledger: Ledger, operator: Operator, found: _Alone) -> None:
+        """Note what priced an operator: the dearest of its halves, of which the first is the operator itself."""
+        k = int(found.rows[:, 0].argmax())
+        name, seconds, own = found.names[k], float(found.rows[k, 0]), class_of(operator)
+        if k:
+            ledger.say(f"batch: this is the price of 1/{2**k} of the batch, which the fit prices higher")
+        if name not in self.classes:
+            ledger.by_roofline(operator, seconds, 0.0)
+            ledger.say(f"no measurements of {own} or its family: the roofline prices it")
+            return
+        if name != own:
+            ledger.say(f"no measurements of {own}: those of its family {name[1:]!r} price it")
+        ledger.priced(name, float(found.least[k]), seconds)
+        seen = getattr(self.classes[name].regressor, "seen", None)
+        if seen is not None:
+            outside = [FEATURES[j] for j in np.flatnonzero(seen.beyond(found.x[k : k + 1])[0])]
+            if not outside and not seen.holds(found.x[k : k + 1])[0]:
+                outside = ["combination of features"]
+            ledger.outside = tuple(outside)
 
     def save(self, path: str | Path) -> None:
         """Write the model; see :mod:`~hetgym.costs.artefact`."""

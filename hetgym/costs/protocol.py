@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from hetgym._types import FloatArray
+from hetgym.costs.explanation import Explanation, Ledger
+from hetgym.costs.features import times
 from hetgym.device import Device
 from hetgym.graph.ops import Operator
 
@@ -37,3 +39,22 @@ class CostModel(Protocol):
             The tenth and the ninetieth percentile, [n] seconds each.
         """
         ...
+
+    def explain(self, operator: Operator, device: Device) -> Explanation:
+        """Why an operator has its price: which model, class, bound and rules made it.
+
+        This default serves models that do not explain their prices: it compares the price with the data sheet's bound.
+
+        Args:
+            operator: the operator.
+            device: one device of a platform.
+
+        Returns:
+            The explanation; its price and percentiles are those of :meth:`predict` and :meth:`spread`, bit for bit.
+        """
+        (seconds,) = self.predict([operator], device).tolist()
+        spread = getattr(self, "spread", None)
+        (low,), (high,) = spread([operator], device) if callable(spread) else ([seconds], [seconds])
+        ledger = Ledger(rules=["the model does not explain its prices; the bound is that of the data sheet"])
+        ledger.priced("", max(times(operator, device)), seconds)
+        return ledger.explanation(type(self).__name__, operator, device, (seconds, low, high))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from hetgym._types import FloatArray
+from hetgym.costs.explanation import Explanation, Ledger
+from hetgym.costs.rates import arithmetic, peak_flops, widened
 from hetgym.device import Device
-from hetgym.graph.ops import DTYPE_BYTES, Operator, Tensor
+from hetgym.graph.ops import Operator
 
 EFFICIENCY: dict[str, dict[str, float]] = {
     "cpu": {"conv": 0.6, "matmul": 0.7, "recurrent": 0.4, "pool": 0.1, "elementwise": 0.2, "reduce": 0.2,
@@ -36,84 +37,10 @@ the roofline covers them.
 MEMORY_EFFICIENCY: dict[str, float] = {"cpu": 0.7, "gpu": 0.8, "npu": 0.7}
 """Default fraction of the memory bandwidth, for devices that do not state their own: that of STREAM-like copies."""
 
-FALLBACK: dict[str, tuple[str, ...]] = {
-    "float64": (),
-    "float32": ("float16", "bfloat16"),
-    "bfloat16": ("float32", "float16"),
-    "float16": ("float32", "bfloat16"),
-    "float8": ("float16", "bfloat16", "float32"),
-    "uint8": ("int8", "float32", "float16"),
-    "int4": ("int8", "float32", "float16"),
-}
-"""Dtype -> dtypes whose peak it takes on a device that has no peak for it; the first one that the device has counts.
-
-Narrow floats are widened, as libraries do. Float32 on a device that computes in 16 bits only runs in 16 bits, as NPU
-tool chains do by default. Other integers and booleans take the float32 rate, as vector units do. Float64 has no
-fallback: a device without a rate for it cannot run operators in float64.
-"""
-
-PRODUCTS = ("conv", "matmul", "recurrent")
-"""Families that compute in matrix units, if the device has any for the dtype."""
-
-NARROW = ("float16", "bfloat16", "float8")
-"""Dtypes that a device without units for them converts to a wider one of :data:`FALLBACK` before a product."""
-
-_OTHER = ("float32", "float16", "bfloat16")
-
-
-def peak_flops(device: Device, dtype: str) -> float:
-    """Peak rate of a device for a dtype, with :data:`FALLBACK` where the data sheet has none.
-
-    Returns:
-        FLOP/s; 0 if the device cannot compute in that dtype.
-    """
-    for candidate in (dtype, *FALLBACK.get(dtype, _OTHER)):
-        if candidate in device.peak_flops:
-            return device.peak_flops[candidate]
-    return 0.0
-
 
 def efficiency(device: Device, family: str) -> float:
     """Fraction of the peak that a family of operators reaches: the device's own if it states one, else the default."""
     return device.efficiency.get(family, EFFICIENCY[device.kind].get(family, 1.0))
-
-
-def widened(operator: Operator, device: Device) -> tuple[Operator, float]:
-    """A product as a device without units for its narrow floats computes it: in a wider dtype, between conversions.
-
-    Args:
-        operator: any operator.
-        device: the device.
-
-    Returns:
-        The operator with all its tensors in the wider dtype, and the bytes that conversions read and write. Anything
-        but a product, and a product whose dtype the device can compute in, is returned unchanged with 0 bytes.
-
-    >>> gpu = Device("v100", "gpu", {"float32": 15.7e12, "float16": 125e12}, 900e9)
-    >>> x = Tensor((1024, 1024), "bfloat16")
-    >>> wide, moved = widened(Operator("product", "MatMul", (x, x), (x,)), gpu)
-    >>> wide.dtype, moved / 2**20
-    ('float32', 18.0)
-    """
-    narrow = operator.dtype
-    if operator.spec.family not in PRODUCTS or narrow in device.peak_flops or narrow not in NARROW:
-        return operator, 0.0
-    wide = next((dtype for dtype in FALLBACK[narrow] if dtype in device.peak_flops), narrow)
-    ratio = DTYPE_BYTES[wide] / DTYPE_BYTES[narrow]
-    if ratio <= 1:
-        return operator, 0.0
-
-    def convert(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        return tuple(replace(t, dtype=wide) if t.dtype in NARROW else t for t in tensors)
-
-    attributes = dict(operator.attributes)
-    reads = attributes.get("reads")
-    if isinstance(reads, int | float):  # fused and backward products state their traffic
-        attributes["reads"] = reads * ratio
-    inputs, outputs = convert(operator.inputs), convert(operator.outputs)
-    both = zip((*operator.inputs, *operator.outputs), (*inputs, *outputs), strict=True)
-    moved = sum(before.bytes + after.bytes for before, after in both if before.dtype != after.dtype)
-    return Operator(operator.name, operator.kind, inputs, outputs, attributes), float(moved)
 
 
 class Roofline:
@@ -140,17 +67,41 @@ class Roofline:
         Returns:
             [n] seconds; inf for arithmetic in a dtype that the device cannot compute in.
         """
-        working = zip(operators, _working(operators, device), strict=True)
-        return np.array([0.0 if op.spec.family == "view" else device.launch_overhead + took for op, took in working])
+        return np.array(_seconds(operators, device))
 
     def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
         """Tenth and ninetieth percentile: both the prediction itself, since data sheets state no scatter."""
         seconds = self.predict(operators, device)
         return seconds, seconds.copy()
 
+    def explain(self, operator: Operator, device: Device) -> Explanation:
+        """Why an operator has its price; see :class:`~hetgym.costs.protocol.CostModel`."""
+        ledger = Ledger()
+        (seconds,) = _seconds([operator], device, ledger)
+        return ledger.explanation("roofline", operator, device, (seconds,) * 3)
+
+
+def by_roofline(
+    operators: Sequence[Operator], device: Device, ledger: Ledger | None = None, why: str = ""
+) -> FloatArray:
+    """[n, 3] prices of operators that another model leaves to the roofline, thrice; the ledger notes why."""
+    if ledger is not None and why:
+        ledger.say(why)
+    seconds = np.array(_seconds(operators, device, ledger), np.float64)
+    return np.stack([seconds, seconds, seconds], axis=1)
+
+
+NO_GPU = "the device is not a GPU: the roofline prices it"
+
+
+def _seconds(operators: Sequence[Operator], device: Device, ledger: Ledger | None = None) -> list[float]:
+    """[n] run times by the roofline [s]."""
+    working = zip(operators, _working(operators, device, ledger), strict=True)
+    return [0.0 if op.spec.family == "view" else device.launch_overhead + took for op, took in working]
+
 
 # Plain numbers: most calls price a few operators of a network that was split, for which arrays take longer to make.
-def _working(operators: Sequence[Operator], device: Device) -> list[float]:
+def _working(operators: Sequence[Operator], device: Device, ledger: Ledger | None = None) -> list[float]:
     """[n] the slower of arithmetic and memory, without the launch, and conversions to a wider dtype [s]."""
     share = MEMORY_EFFICIENCY[device.kind] if device.memory_efficiency is None else device.memory_efficiency
     bandwidth = device.memory_bandwidth * share
@@ -160,11 +111,14 @@ def _working(operators: Sequence[Operator], device: Device) -> list[float]:
         op, converted = widened(given, device)
         family, dtype, flops = op.spec.family, op.dtype, op.flops
         if (family, dtype) not in rates:
-            peak = peak_flops(device, "float32" if family == "generic" else dtype)
-            rates[family, dtype] = peak * efficiency(device, family)
+            rates[family, dtype] = peak_flops(device, arithmetic(op)) * efficiency(device, family)
         rate = rates[family, dtype]
-        arithmetic = flops / rate if rate > 0 else math.inf if flops > 0 else 0.0
-        found.append(max(arithmetic, (op.bytes_read + op.bytes_written) / bandwidth) + converted / bandwidth)
+        compute = flops / rate if rate > 0 else math.inf if flops > 0 else 0.0
+        slower = max(compute, (op.bytes_read + op.bytes_written) / bandwidth)
+        found.append(slower + converted / bandwidth)
+        if ledger is not None:
+            ledger.by_roofline(op, slower, device.launch_overhead)
+            ledger.widened(given, op, converted / bandwidth)
     return found
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from hetgym._types import BoolArray, IntArray, frozen
+from hetgym._types import BoolArray, Int64Array, IntArray, frozen
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
 
@@ -130,7 +130,7 @@ def _ends(graph: DataflowGraph, order: IntArray) -> BoolArray:
     last = here.copy()  # place of the last reader of each operator's results
     np.maximum.at(last, place[graph.edge_source], place[graph.edge_target])
     live = last > here
-    crossing = np.cumsum(live) - np.cumsum(np.bincount(last[live], minlength=n))
+    crossing: Int64Array = np.cumsum(live) - np.cumsum(np.bincount(last[live], minlength=n))
     # An operator whose results nobody reads, and that reads nothing for the last time, changes nothing: no cut before.
     idle = ~live & ~np.isin(here, last[live])
     crossing[:-1][idle[1:]] = n + 1

@@ -78,7 +78,8 @@ class _Build:
         if count < len(platform):
             warnings.warn(
                 f"graph {graph.name!r} has {count} blocks ({how}) for {len(platform)} devices: "
-                f"{len(platform) - count} stay empty" + ("" if how == "operators" else "; how='operators' cuts finer"),
+                f"{len(platform) - count} stay empty"
+                + ("" if how == "operators" else "; blocks of 'operators' are finer"),
                 HetgymWarning,
                 stacklevel=4,
             )

@@ -30,7 +30,7 @@ COLUMNS = len(FEATURES)
 def regressor(name: str) -> type[Regressor]:
     if name in ("gaussian", "neural"):
         pytest.importorskip("torch")
-    found: type[Regressor] = getattr(importlib.import_module(f"hetgym.costs.{name}"), CLASSES[name])
+    found: type[Regressor] = getattr(importlib.import_module(f"hetgym.costs.learned_models.{name}"), CLASSES[name])
     return found
 
 

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from hetgym._types import BoolArray, FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.batches import never_faster
+from hetgym.costs.explanation import Ledger, Priced
 from hetgym.costs.forest import ARRAYS, Forest
 from hetgym.costs.fused import anchor_of
 from hetgym.costs.gpu.clock import Sustained
@@ -43,8 +44,9 @@ from hetgym.costs.gpu.work import (
     times,
     work,
 )
+from hetgym.costs.rates import arithmetic, peak_flops, widened
 from hetgym.costs.regressor import refuse_others
-from hetgym.costs.roofline import Roofline, peak_flops, widened
+from hetgym.costs.roofline import NO_GPU, by_roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph.ops import KINDS, Operator
@@ -104,7 +106,7 @@ class ClassTrees:
         return np.asarray(stated * np.exp(ratio), np.float64)
 
 
-class EagerGpuCosts(artefact.Stored):
+class EagerGpuCosts(artefact.Stored, Priced):
     """Costs of float32 operators on any GPU, from its data sheet.
 
     Views cost 0. Devices other than GPUs are priced by the roofline, and so is arithmetic in a dtype for which the
@@ -154,22 +156,10 @@ class EagerGpuCosts(artefact.Stored):
         self.card = dict(card or {})
         self._known: dict[Any, tuple[float, float, float]] = {}
 
-    def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
-        """Run times on a device.
-
-        Returns:
-            [n] seconds; 0 for views, inf for arithmetic in a dtype that the device cannot compute in.
-        """
-        return self._answers(operators, device)[:, 0].copy()
-
-    def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
-        """Tenth and ninetieth percentile of run times, from the errors on GPUs that were held out.
-
-        Returns:
-            [n] seconds each.
-        """
-        answers = self._answers(operators, device)
-        return answers[:, 1].copy(), answers[:, 2].copy()
+    @property
+    def form(self) -> str:
+        """Kind of the model."""
+        return MODEL
 
     def whole(self, seconds: float) -> tuple[float, float]:
         """Tenth and ninetieth percentile of the run time of a whole model [s].
@@ -211,9 +201,8 @@ class EagerGpuCosts(artefact.Stored):
 
     def _answers(self, operators: Sequence[Operator], device: Device) -> FloatArray:
         if device.kind != "gpu":
-            seconds = Roofline().predict(operators, device)
-            return np.stack([seconds, seconds, seconds], axis=1)
-        place = (*sorted(device.peak_flops.items()), device.launch_overhead, Gpu.of(device))
+            return self._rows(operators, device)
+        place = (*sorted(device.peak_flops.items()), device.launch_overhead, device.cache_bytes, Gpu.of(device))
         keys = [(place, op.kind, op.inputs, op.outputs, tuple(op.attributes.items())) for op in operators]
         known = self._known
         fresh = {key: op for key, op in zip(keys, operators, strict=True) if key not in known}
@@ -221,14 +210,16 @@ class EagerGpuCosts(artefact.Stored):
             known.clear()
             fresh = dict(zip(keys, operators, strict=True))
         if fresh:
-            known.update(zip(fresh, map(tuple, self._computed(list(fresh.values()), device).tolist()), strict=True))
+            known.update(zip(fresh, map(tuple, self._rows(list(fresh.values()), device).tolist()), strict=True))
         return np.array([known[key] for key in keys], np.float64).reshape(len(operators), 3)
 
-    def _computed(self, operators: list[Operator], device: Device) -> FloatArray:
+    def _priced(self, operators: Sequence[Operator], device: Device, ledger: Ledger | None = None) -> FloatArray:
+        if device.kind != "gpu":
+            return by_roofline(operators, device, ledger, NO_GPU)
         gpu = Gpu.of(device)
         anchors = [anchor_of(op) for op in operators]
         wide = [widened(anchor, device) for anchor, _ in anchors]
-        operators = [anchor for anchor, _ in wide]
+        given, operators = operators[0] if operators else None, [anchor for anchor, _ in wide]
         more = np.array([moved + other for (_, moved), (_, other) in zip(anchors, wide, strict=True)]) / gpu.bandwidth
         result = np.zeros((len(operators), 3))
         members: dict[str, list[int]] = {}
@@ -238,22 +229,57 @@ class EagerGpuCosts(artefact.Stored):
                 members.setdefault(name, []).append(i)
         for name, at in members.items():
             table = work([operators[i] for i in at])
-            peak = np.array([peak_flops(device, _dtype(operators[i])) for i in at])
+            peak = np.array([peak_flops(device, arithmetic(operators[i])) for i in at])
             able = (peak > 0) | (table[:, 4] == 0)
             rate = np.where(peak > 0, peak, gpu.peak)
             weights = np.array([_fixed(operators[i]) for i in at])
-            seconds = self._bounded(name, table, gpu, rate, weights)
+            seconds = self._bounded(name, table, gpu, rate, weights, ledger)
             odd = _odd(name, [operators[i] for i in at])
             if odd.any():
                 compute, memory = times("elementwise", table[odd], gpu, rate[odd] * self.share(gpu))
                 medians = [math.exp(self.classes[kind].median) for kind in (name, "elementwise")]
                 seconds[odd] = FLOOR + np.maximum(medians[0] * compute, medians[1] * memory)
+            if ledger is not None:
+                self._note(ledger, name, operators[0], (table, gpu, rate), float(seconds[0]), device.launch_overhead)
             scatter = np.exp([0.0, *self.classes[name].scatter])
             spread = device.launch_overhead + seconds[:, None] * scatter
             result[at] = np.where(able[:, None], spread, np.inf)
+        if ledger is not None and given is not None:
+            ledger.fused(given, *anchors[0], anchors[0][1] / gpu.bandwidth)
+            ledger.widened(anchors[0][0], wide[0][0], wide[0][1] / gpu.bandwidth)
         return result + more[:, None]
 
-    def _bounded(self, kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray, weights: FloatArray) -> FloatArray:
+    def _note(
+        self,
+        ledger: Ledger,
+        kind: str,
+        operator: Operator,
+        asked: tuple[FloatArray, Gpu, FloatArray],
+        seconds: float,
+        launch: float,
+    ) -> None:
+        """Note the bound of an operator, and what of its board was measured."""
+        table, gpu, rate = asked
+        share = self.share(gpu) if kind in PRODUCTS else 1.0
+        ledger.priced(kind, float(physics(kind, table, gpu, rate * share)[0]), seconds, launch)
+        if _odd(kind, [operator]).any():
+            ledger.say(f"kind {operator.kind!r} was not measured: median ratios of {kind} and of elementwise operators")
+        if kind in PRODUCTS:
+            known = gpu in self.shares
+            ledger.say(
+                f"long products reach {share:.0%} of the board's peak, "
+                + ("as measured" if known else "by the law of clocks and issue slots: the board was not measured")
+            )
+
+    def _bounded(
+        self,
+        kind: str,
+        table: FloatArray,
+        gpu: Gpu,
+        peak: FloatArray,
+        weights: FloatArray,
+        ledger: Ledger | None = None,
+    ) -> FloatArray:
         """Kernel times of one class as graphs are priced: twice the batch never takes less.
 
         Args:
@@ -262,6 +288,7 @@ class EagerGpuCosts(artefact.Stored):
             gpu: the device.
             peak: [r] rate in each operator's dtype, by the data sheet [FLOP/s].
             weights: [r] bytes that an operator reads whatever its batch.
+            ledger: of the price of a single operator.
 
         Returns:
             [r] seconds, positive, without the launch.
@@ -276,7 +303,10 @@ class EagerGpuCosts(artefact.Stored):
             for way in ways[1:]:
                 alike = (work[:, 0] > 1) == (way == "batched")
                 if alike.any():
-                    seconds[alike] = np.minimum(seconds[alike], self.kernels(way, work[alike], gpu, rate[alike]))
+                    other = self.kernels(way, work[alike], gpu, rate[alike])
+                    if ledger is not None and other[0] < seconds[0]:
+                        ledger.say(f"priced as the equivalent product ({way}), which takes less")
+                    seconds[alike] = np.minimum(seconds[alike], other)
             if kind == "conv":  # fast algorithms, which beat the peak, were measured in float32 only
                 least_flops = np.where(rate > gpu.peak, work[:, WORK.index("flops")] / rate, 0.0)
                 seconds = np.maximum(seconds, least_flops)
@@ -293,7 +323,7 @@ class EagerGpuCosts(artefact.Stored):
         grows[~several, WORK.index("m")] = True
         fixed = np.zeros(grows.shape)
         fixed[:, WORK.index("read")] = np.minimum(weights, table[:, WORK.index("read")])
-        return never_faster(price, least, np.column_stack([table, peak]), grows, fixed)
+        return never_faster(price, least, np.column_stack([table, peak]), grows, fixed, ledger)
 
     def save(self, path: str | Path) -> None:
         """Write the model; see :mod:`~hetgym.costs.artefact`.
@@ -362,10 +392,6 @@ def _shares(values: object) -> dict[Gpu, float]:
             raise ArtefactError("the header lacks the GPUs of the fit")
         shares[Gpu(*(float(value) for value in row[:-1]))] = float(row[-1])
     return shares
-
-
-def _dtype(op: Operator) -> str:
-    return "float32" if op.spec.family == "generic" else op.dtype
 
 
 def _fixed(op: Operator) -> float:

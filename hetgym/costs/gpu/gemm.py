@@ -21,12 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._input.config import check_number
-from hetgym._types import BoolArray, FloatArray
+from hetgym._types import FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.batches import never_faster
+from hetgym.costs.explanation import Ledger, Priced
 from hetgym.costs.forest import ARRAYS, Forest
 from hetgym.costs.regressor import refuse_others
-from hetgym.costs.roofline import Roofline
+from hetgym.costs.roofline import NO_GPU, by_roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, PlatformError
 from hetgym.graph.ops import Operator
@@ -39,6 +40,9 @@ MEMORY_EFFICIENCY = 0.8
 
 LAUNCH = 3e-6
 """Launch time of all other operators [s]: ``mem_empirical_constant_latency`` of aiconfigurator."""
+
+OTHERS = f"no product in 16 bits: the roofline, with {MEMORY_EFFICIENCY:.0%} of the bandwidth and {LAUNCH:g} s a launch"
+"""Rule of explanations for all other operators."""
 
 MODEL = "gpu-gemm"
 """Kind of the model in the header of an artefact."""
@@ -179,7 +183,7 @@ def gemm_features(m: FloatArray, n: FloatArray, k: FloatArray, gpu: GemmGpu) -> 
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
 
 
-class GemmCosts(artefact.Stored):
+class GemmCosts(artefact.Stored, Priced):
     """Costs on a profiled GPU: trees for products in 16 bits, the roofline for every other operator.
 
     Batched products were not measured. They are priced by their own arithmetic and memory traffic at the utilisation
@@ -273,54 +277,57 @@ class GemmCosts(artefact.Stored):
             self._known.clear()
             fresh = sorted(set(keys))
         if fresh:
-            table = np.array(fresh, np.float64)
-            batch = np.where(table[:, 0] > 1, 0, 1)
-            grows = np.arange(table.shape[1]) == batch[:, None]
-            prices = never_faster(self._raw, self._least, table, grows)
+            prices = self._bounded(np.array(fresh, np.float64))
             self._known.update(zip(fresh, prices.tolist(), strict=True))
         return np.array([self._known[key] for key in keys], np.float64)
+
+    def _bounded(self, table: FloatArray, ledger: Ledger | None = None) -> FloatArray:
+        """[r] seconds of [r, 4] products; twice the batch never takes less."""
+        column = np.where(table[:, 0] > 1, 0, 1)
+        grows = np.arange(table.shape[1]) == column[:, None]
+        prices = never_faster(self._raw, self._floor, table, grows, ledger=ledger)
+        if ledger is not None:
+            batch, m, n, k = table.T
+            ledger.priced("product", float(gemm_physics(batch, m, n, k, self.gpu)[0]), float(prices[0]))
+        return prices
 
     def _raw(self, sizes: FloatArray) -> FloatArray:
         """[r] seconds of [r, 4] products as the trees say."""
         batch, m, n, k = sizes.T
         return gemm_physics(batch, m, n, k, self.gpu) * np.exp(self._ratio(batch * m, n, k))
 
-    def _least(self, sizes: FloatArray) -> FloatArray:
+    def _floor(self, sizes: FloatArray) -> FloatArray:
         """[r] seconds that no price of [r, 4] products is below."""
         batch, m, n, k = sizes.T
         return gemm_physics(batch, m, n, k, self.gpu) * math.exp(self.limits[0])
 
-    def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
-        """Run times on the GPU.
+    @property
+    def form(self) -> str:
+        """Kind of the model."""
+        return MODEL
 
-        Returns:
-            [r] seconds; inf for arithmetic in a dtype that the device cannot compute in.
-        """
-        return self._priced(operators, device)[0]
-
-    def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
-        """Tenth and ninetieth percentile: from cross-validation for products, otherwise both the prediction itself."""
-        seconds, product = self._priced(operators, device)
-        low, high = (np.where(product, seconds * math.exp(q), seconds) for q in self.scatter)
-        return np.minimum(low, seconds), np.maximum(high, seconds)
-
-    def _priced(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, BoolArray]:
-        """Run times, and [r] True for products that the trees priced."""
-        product = np.zeros(len(operators), np.bool_)
+    def _priced(self, operators: Sequence[Operator], device: Device, ledger: Ledger | None = None) -> FloatArray:
+        """[n, 3] seconds and percentiles: from cross-validation for products, otherwise the prediction itself."""
         if device.kind != "gpu":
-            return Roofline().predict(operators, device), product
+            return by_roofline(operators, device, ledger, NO_GPU)
         like = replace(device, memory_efficiency=MEMORY_EFFICIENCY, launch_overhead=LAUNCH)
         able = half_dtypes(device)
         found = [gemm_dimensions(op) if op.dtype in able else None for op in operators]
-        product[:] = [sizes is not None for sizes in found]
-        seconds = np.empty(len(operators), np.float64)
+        product = np.array([sizes is not None for sizes in found], np.bool_)
+        rows = np.empty((len(operators), 3))
         others = [op for op, sizes in zip(operators, found, strict=True) if sizes is None]
-        seconds[~product] = Roofline().predict(others, like)
+        rows[~product] = by_roofline(others, like, ledger if others else None, OTHERS)
         sizes = [size for size in found if size is not None]
         if sizes:
-            seconds[product] = self.products(np.array(sizes, np.float64))
-            seconds[product] += self._appended([op for op, gemm in zip(operators, found, strict=True) if gemm], sizes)
-        return seconds, product
+            table = np.array(sizes, np.float64)
+            seconds = self.products(table) if ledger is None else self._bounded(table, ledger)
+            more = self._appended([op for op, gemm in zip(operators, found, strict=True) if gemm], sizes)
+            seconds += more
+            low, high = (seconds * math.exp(q) for q in self.scatter)
+            rows[product] = np.stack([seconds, np.minimum(low, seconds), np.maximum(high, seconds)], axis=1)
+            if ledger is not None:
+                ledger.added = float(more[0])
+        return rows
 
     def _appended(self, operators: Sequence[Operator], sizes: Sequence[tuple[int, int, int, int]]) -> FloatArray:
         """Time of the memory traffic of fused operators beyond that of their products [s]."""

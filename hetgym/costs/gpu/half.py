@@ -23,12 +23,14 @@ import numpy.typing as npt
 from hetgym._types import BoolArray, FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.batches import never_faster
+from hetgym.costs.explanation import Ledger, Priced
 from hetgym.costs.forest import ARRAYS, Forest
 from hetgym.costs.fused import anchor_of
 from hetgym.costs.gpu.gemm import (
     GEMM_GPUS,
     LAUNCH,
     MEMORY_EFFICIENCY,
+    OTHERS,
     GemmCosts,
     GemmGpu,
     half_dtypes,
@@ -43,8 +45,9 @@ from hetgym.costs.gpu.half_work import (
     product_features,
     product_physics,
 )
+from hetgym.costs.rates import widened
 from hetgym.costs.regressor import refuse_others
-from hetgym.costs.roofline import Roofline, widened
+from hetgym.costs.roofline import NO_GPU, by_roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph.ops import Operator
@@ -64,6 +67,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 LARGEST_RATIO = 20.0
 """Largest absolute value of a log ratio."""
+
+NO_UNITS = "the board has no rate in 16 bits: the roofline prices it"
+"""Rule of explanations for boards without units for 16 bits."""
 
 ALIKE = 0.03
 """Largest relative distance of each figure at which a board counts as one that was measured."""
@@ -98,7 +104,7 @@ class HalfTrees:
             object.__setattr__(self, what, (float(pair[0]), float(pair[1])))
 
 
-class HalfGpuCosts(artefact.Stored):
+class HalfGpuCosts(artefact.Stored, Priced):
     """Costs of 16-bit operators on any GPU, from its data sheet.
 
     Products of float8 operands take the float8 rate. A product of a dtype that the board has no units for is computed
@@ -125,25 +131,12 @@ class HalfGpuCosts(artefact.Stored):
         self.card = dict(card or {})
         self._known: dict[tuple[Any, ...], float] = {}
 
-    def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
-        """Run times on a device.
+    @property
+    def form(self) -> str:
+        """Kind of the model."""
+        return MODEL
 
-        Returns:
-            [n] seconds; 0 for views, inf for arithmetic in a dtype that the device cannot compute in.
-        """
-        return self._priced(operators, device)[0]
-
-    def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
-        """Tenth and ninetieth percentile: from boards that were held out, otherwise both the prediction itself.
-
-        Returns:
-            [n] seconds each.
-        """
-        seconds, kinds = self._priced(operators, device)
-        log = np.array([self.classes[kind].scatter if kind else (0.0, 0.0) for kind in kinds]).reshape(-1, 2)
-        return seconds * np.exp(np.minimum(log[:, 0], 0.0)), seconds * np.exp(np.maximum(log[:, 1], 0.0))
-
-    def seconds(self, kind: str, table: FloatArray, gpu: HalfGpu) -> FloatArray:
+    def seconds(self, kind: str, table: FloatArray, gpu: HalfGpu, ledger: Ledger | None = None) -> FloatArray:
         """Run times of one class by the trees of all boards.
 
         Args:
@@ -151,6 +144,7 @@ class HalfGpuCosts(artefact.Stored):
             table: [r, 4] independent products, rows, columns and reduction; for attention, [r, 8] columns
                 :data:`~hetgym.costs.gpu.half_work.ATTENTION`.
             gpu: the board.
+            ledger: of the price of a single operator.
 
         Returns:
             [r] seconds, positive and finite.
@@ -167,13 +161,13 @@ class HalfGpuCosts(artefact.Stored):
         rows = np.maximum(np.asarray(table, np.float64), 1.0)
         if kind == "attention":
             rows[:, 7] = table[:, 7]
-        return never_faster(price, least, rows, _grows(kind, rows))
+        return never_faster(price, least, rows, _grows(kind, rows), ledger=ledger)
 
-    def _priced(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, list[str]]:
-        """Run times, and for each operator the class whose trees priced it, or an empty text."""
+    def _priced(self, operators: Sequence[Operator], device: Device, ledger: Ledger | None = None) -> FloatArray:
+        """[n, 3] seconds and percentiles: from boards that were held out, otherwise the prediction itself."""
         gpu = HalfGpu.of(device) if device.kind == "gpu" else None
         if gpu is None:
-            return Roofline().predict(operators, device), [""] * len(operators)
+            return by_roofline(operators, device, ledger, NO_GPU if device.kind != "gpu" else NO_UNITS)
         like = replace(device, memory_efficiency=MEMORY_EFFICIENCY, launch_overhead=LAUNCH)
         bandwidth = gpu.bandwidth * MEMORY_EFFICIENCY
         able = half_dtypes(device)
@@ -183,34 +177,49 @@ class HalfGpuCosts(artefact.Stored):
         exact = [op.dtype in able for op in wide]
         other = [i for i, (kind, _) in enumerate(found) if not kind or not exact[i]]
         seconds = np.zeros(len(operators), np.float64)
-        seconds[other] = Roofline().predict([wide[i] for i in other], like)
+        seconds[other] = by_roofline([wide[i] for i in other], like, ledger if other else None, OTHERS)[:, 0]
         for kind in COLUMNS:
             at = [i for i, (name, _) in enumerate(found) if name == kind]
             if at:
                 more = np.array([_more(wide[i]) for i in at]) / bandwidth
                 rows = [found[i][1] for i in at]
                 first = np.cumsum([0, *map(len, rows[:-1])])
-                least = np.minimum.reduceat(self._remembered(kind, list(chain.from_iterable(rows)), gpu), first)
+                prices = self._remembered(kind, list(chain.from_iterable(rows)), gpu, ledger)
+                least = np.minimum.reduceat(prices, first)
                 if kind == "product":
                     least *= np.array([_narrowed(wide[i], found[i][1][0], gpu) for i in at])
+                if ledger is not None:
+                    _note(ledger, kind, (rows[0], prices, gpu), float(least[0]), float(more[0]), float(seconds[0]))
                 seconds[at] = np.maximum(seconds[at], least + more)
-        seconds += np.array([moved for _, moved in pairs]) / bandwidth
-        return seconds, [kind if exact[i] else "" for i, (kind, _) in enumerate(found)]
+        moved = np.array([moved for _, moved in pairs]) / bandwidth
+        seconds += moved
+        if ledger is not None:
+            ledger.widened(operators[0], wide[0], float(moved[0]))
+        kinds = [kind if exact[i] else "" for i, (kind, _) in enumerate(found)]
+        log = np.array([self.classes[kind].scatter if kind else (0.0, 0.0) for kind in kinds]).reshape(-1, 2)
+        low, high = seconds * np.exp(np.minimum(log[:, 0], 0.0)), seconds * np.exp(np.maximum(log[:, 1], 0.0))
+        return np.stack([seconds, low, high], axis=1)
 
-    def _remembered(self, kind: str, rows: Sequence[tuple[float, ...]], gpu: HalfGpu) -> FloatArray:
-        """Run times of rows of a class; only new shapes are computed, others come from the cache."""
+    def _remembered(
+        self, kind: str, rows: Sequence[tuple[float, ...]], gpu: HalfGpu, ledger: Ledger | None = None
+    ) -> FloatArray:
+        """Run times of rows of a class; only new shapes are computed, or those to be explained."""
+        if ledger is not None:
+            return self._computed(kind, np.array(rows, np.float64), gpu, ledger)
         keys = [(gpu, kind, row) for row in rows]
         fresh = sorted({key[2] for key in keys if key not in self._known})
         if len(self._known) + len(fresh) > REMEMBERED:
             self._known.clear()
             fresh = sorted(set(rows))
         if fresh:
-            table = np.array(fresh, np.float64)
-            prices = self._products(table, gpu) if kind == "product" else self.seconds(kind, table, gpu)
+            prices = self._computed(kind, np.array(fresh, np.float64), gpu)
             self._known.update(zip(((gpu, kind, row) for row in fresh), prices.tolist(), strict=True))
         return np.array([self._known[key] for key in keys], np.float64)
 
-    def _products(self, table: FloatArray, gpu: HalfGpu) -> FloatArray:
+    def _computed(self, kind: str, table: FloatArray, gpu: HalfGpu, ledger: Ledger | None = None) -> FloatArray:
+        return self._products(table, gpu, ledger) if kind == "product" else self.seconds(kind, table, gpu, ledger)
+
+    def _products(self, table: FloatArray, gpu: HalfGpu, ledger: Ledger | None = None) -> FloatArray:
         """[r] seconds of [r, 4] products: by the board's own trees, or by those of all boards.
 
         Those of all boards give no less than the trees of a board that is better in every figure, and no more than
@@ -219,14 +228,16 @@ class HalfGpuCosts(artefact.Stored):
         sheets = {name: _compared(gpu, sheet) for name, sheet in GEMM_GPUS.items()}
         for name, ratios in sheets.items():
             if all(abs(ratio - 1) <= ALIKE for ratio in ratios):
+                if ledger is not None:
+                    ledger.say(f"the board counts as {name}: its own trees, gpu-gemm-bf16-{name}, price products")
                 return _own(name).products(table)
-        prices = self.seconds("product", table, gpu)
+        prices = self.seconds("product", table, gpu, ledger)
         for name, ratios in sheets.items():
             if max(ratios) <= 1 + ALIKE:
-                prices = np.maximum(prices, _own(name).products(table))
+                prices = _than(np.maximum, prices, table, name, ledger)
         for name, ratios in sheets.items():
             if min(ratios) >= 1 - ALIKE:
-                prices = np.minimum(prices, _own(name).products(table))
+                prices = _than(np.minimum, prices, table, name, ledger)
         return prices
 
     def save(self, path: str | Path) -> None:
@@ -267,6 +278,37 @@ class HalfGpuCosts(artefact.Stored):
             return cls(classes, card)
         except ArtefactError as error:
             raise ArtefactError(f"{where}: {error}") from error
+
+
+def _than(bound: np.ufunc, prices: FloatArray, table: FloatArray, name: str, ledger: Ledger | None) -> FloatArray:
+    """Prices of products, bounded by those of a board that is better (maximum) or worse (minimum) in every figure."""
+    bounded = np.asarray(bound(prices, _own(name).products(table)), np.float64)
+    if ledger is not None and bounded[0] != prices[0]:
+        ledger.say(f"{name} is {'better' if bound is np.maximum else 'worse'} in every figure: its price is the bound")
+    return bounded
+
+
+def _note(
+    ledger: Ledger,
+    kind: str,
+    asked: tuple[list[tuple[float, ...]], FloatArray, HalfGpu],
+    seconds: float,
+    more: float,
+    roofline: float,
+) -> None:
+    """Note the bound of an operator whose rows were priced, and which of the rows, or the roofline, counts."""
+    rows, prices, gpu = asked
+    k = int(prices.argmin())
+    if k:
+        ledger.say(f"batch: of experts, {2**k} times the rows take less by the fit, so their price counts")
+    if seconds + more < roofline:
+        ledger.say(f"float32 takes no less than 16 bits, {seconds + more:.4g} s: the roofline counts")
+        return
+    if roofline > 0:
+        ledger.say("float32: no less than in 16 bits, whose trees price it")
+    physics = float(_work(kind, np.maximum(np.array([rows[k]], np.float64), 0.0), gpu)[0][0])
+    ledger.priced(kind, physics, seconds, more)
+    ledger.outside = None
 
 
 def _work(kind: str, rows: FloatArray, gpu: HalfGpu) -> tuple[FloatArray, FloatArray]:

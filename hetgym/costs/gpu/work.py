@@ -19,7 +19,7 @@ import numpy as np
 from hetgym._types import FloatArray
 from hetgym.costs.features import loops
 from hetgym.costs.gpu.sheets import sheet
-from hetgym.costs.roofline import peak_flops
+from hetgym.costs.rates import peak_flops
 from hetgym.device import Device
 from hetgym.graph.ops import Operator
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.costs.learned_models.boosted import Boosted
 from hetgym.costs.learned_models.gaussian import Gaussian
+from hetgym.costs.learned_models.seen import Seen
 from hetgym.costs.regressor import Arrays, refuse_others, settled
 
 _PARTS = ("gaussian", "boosted")
@@ -47,6 +48,11 @@ class Blend:
         """See :meth:`~hetgym.costs.regressor.Regressor.predict`."""
         (one, inside), (other, _) = self.gaussian.predict(x), self.boosted.predict(x)
         return settled(_SHARES[0] * one + _SHARES[1] * other, self.boosted.seen.low, self.boosted.seen.high), inside
+
+    @property
+    def seen(self) -> Seen:
+        """The range of the fitted rows."""
+        return self.gaussian.seen
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays of both, with the prefixes ``gaussian.`` and ``boosted.`` before their names."""

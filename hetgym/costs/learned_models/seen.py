@@ -87,10 +87,14 @@ class Seen:
     def holds(self, x: FloatArray) -> BoolArray:
         """[n] True where a row of the [n, f] features lies in the range; False for rows with NaN."""
         check_columns(x, len(self.lower), "fitted model")
-        slack = MARGIN * (self.upper - self.lower) + _FLAT
-        in_box = ((x >= self.lower - slack) & (x <= self.upper + slack)).all(axis=1)
+        in_box = ~self.beyond(x).any(axis=1)
         distance = self._distance(np.clip(self._offset(x), self.lower - self.centre, self.upper - self.centre))
         return np.asarray(in_box & (distance <= self.reach * (1 + MARGIN) ** 2 + _FLAT))
+
+    def beyond(self, x: FloatArray) -> BoolArray:
+        """[n, f] True for the features of [n, f] rows that lie outside the box; True for NaN."""
+        slack = MARGIN * (self.upper - self.lower) + _FLAT
+        return np.asarray(~((x >= self.lower - slack) & (x <= self.upper + slack)))
 
     def inward(self, x: FloatArray) -> FloatArray:
         """Move rows outside the range into it, so that a fit can be evaluated there; rows inside stay unchanged.

@@ -19,9 +19,11 @@ import numpy.typing as npt
 
 from hetgym._types import FloatArray
 from hetgym.costs import artefact
-from hetgym.costs.phone.work import AMOUNTS, amounts
+from hetgym.costs.explanation import Ledger, Priced
+from hetgym.costs.phone.work import AMOUNTS, ON_CHIP, amounts
+from hetgym.costs.rates import least_seconds
 from hetgym.costs.regressor import refuse_others
-from hetgym.costs.roofline import Roofline
+from hetgym.costs.roofline import by_roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph.ops import Operator
@@ -42,6 +44,15 @@ PRECISIONS: dict[str, str] = {
 of 8 bits and activations of 16 or 8. Operators of other dtypes (indices, masks) count as ``float`` where the board
 can run that, else as w8a8."""
 
+BYTES: dict[str, tuple[float, float]] = {"float": (2.0, 2.0), "w8a8": (1.0, 1.0), "w8a16": (1.0, 2.0)}
+"""Precision -> bytes of a weight and of an activation; in the order in which operators of other dtypes take them."""
+
+CHIP = 2.0 * ON_CHIP
+"""Memory on the chip [byte]: what fits there need not come from outside."""
+
+STRANGE = "the precision was not fitted: the roofline prices it"
+"""Rule of explanations for such operators."""
+
 RATES: tuple[str, ...] = (*AMOUNTS, "elements in and out", "calls")
 """Columns of the coefficients: seconds for each amount, for each element of the network's inputs and outputs, and for
 each call of the network."""
@@ -55,7 +66,7 @@ _LIMITS = (-60.0, 10.0)  # of the logarithm of a coefficient [s]
 
 
 @dataclass(frozen=True)
-class PhoneCosts(artefact.Stored):
+class PhoneCosts(artefact.Stored, Priced):
     """Prices of operators in a compiled network.
 
     A device is recognised by its ``model``: the name of one of the fitted boards. Coefficients of a stranger are the
@@ -149,39 +160,54 @@ class PhoneCosts(artefact.Stored):
         found = self.coefficients(device, PRECISIONS.get(dtype, "float"))
         return float("inf") if found is None else float(found[-1] + found[-2] * elements)
 
-    def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
-        """Run times on a device.
+    @property
+    def form(self) -> str:
+        """Kind of the model."""
+        return MODEL
 
-        Returns:
-            [n] seconds; 0 for views, inf for operators whose precision the device cannot run. The roofline prices
-            precisions that were not fitted.
-        """
+    def _priced(self, operators: Sequence[Operator], device: Device, ledger: Ledger | None = None) -> FloatArray:
+        """[n, 3] seconds, inf for operators whose precision the device cannot run; percentiles of whole networks."""
         table = amounts(operators)
         found = {dtype: self._rates_of(device, dtype) for dtype in {op.dtype for op in operators}}
         seconds = np.array([float(row @ found[op.dtype]) for row, op in zip(table, operators, strict=True)], np.float64)
         view = np.array([op.spec.family == "view" for op in operators], np.bool_)
+        seconds[view] = 0.0
+        if ledger is not None:
+            ledger.priced(self._precision(device, operators[0].dtype), float(seconds[0]), float(seconds[0]))
+            ledger.outside = () if device.model in self.boards else ("board",)
+            ledger.say("the operator's share of a compiled network's time, as fitted to whole networks")
+            if ledger.outside:
+                ledger.say("the board was not fitted: the mean of those that were, scaled by peak and bandwidth")
         strange = np.array([PRECISIONS.get(op.dtype, self.precisions[0]) not in self.precisions for op in operators])
         if strange.any():
-            seconds[strange] = Roofline().predict([operators[k] for k in np.flatnonzero(strange).tolist()], device)
-        return np.where(view, 0.0, np.where(np.isnan(seconds), np.inf, seconds))
+            at = np.flatnonzero(strange).tolist()
+            seconds[strange] = by_roofline([operators[k] for k in at], device, ledger, STRANGE)[:, 0]
+        seconds = np.where(np.isnan(seconds), np.inf, seconds)
+        return np.asarray(seconds[:, None] * np.array([1.0, *(float(np.exp(q)) for q in self.scatter)]), np.float64)
+
+    def _least(self, operators: Sequence[Operator], device: Device) -> FloatArray:
+        """[n] time of what operators move in their precision; what fits the chip does not count."""
+        moved = np.zeros(len(operators))
+        for i, op in enumerate(operators):
+            weights, others = BYTES[self._precision(device, op.dtype)]
+            held = sum((weights if t.constant else others) * t.size for t in op.inputs)
+            stated = sum(t.bytes for t in op.inputs)
+            read = op.bytes_read * held / stated if stated else 0.0
+            written = others * sum(t.size for t in op.outputs) if op.bytes_written else 0.0
+            moved[i] = min(read, op.bytes_read) + min(written, op.bytes_written)
+        return least_seconds(moved, device, max(CHIP, device.cache_bytes or 0.0))
+
+    def _precision(self, device: Device, dtype: str) -> str:
+        """The precision in which a device computes operators of a dtype."""
+        if dtype in PRECISIONS:
+            return PRECISIONS[dtype]
+        able = (name for name in BYTES if self.coefficients(device, name) is not None)
+        return next(able, "float")
 
     def _rates_of(self, device: Device, dtype: str) -> FloatArray:
         """[a] seconds for each amount; NaN if the device cannot run the dtype."""
-        names = (PRECISIONS[dtype],) if dtype in PRECISIONS else ("float", "w8a8", "w8a16")
-        for name in names:
-            found = self.coefficients(device, name)
-            if found is not None:
-                return found[: len(AMOUNTS)]
-        return np.full(len(AMOUNTS), np.nan)
-
-    def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
-        """Tenth and ninetieth percentile, as of whole networks that were held out.
-
-        Returns:
-            [n] seconds each.
-        """
-        seconds = self.predict(operators, device)
-        return seconds * float(np.exp(self.scatter[0])), seconds * float(np.exp(self.scatter[1]))
+        found = self.coefficients(device, self._precision(device, dtype))
+        return np.full(len(AMOUNTS), np.nan) if found is None else found[: len(AMOUNTS)]
 
     def save(self, path: str | Path) -> None:
         """Write the model; see :mod:`~hetgym.costs.artefact`."""
