@@ -25,7 +25,12 @@ PARTITIONERS: dict[str, Callable[[PipelineProblem], IntArray]] = {
 }
 """Methods that return a device for each operator, by name."""
 
-PLANNERS = {**PARTITIONERS, "cp-sat": lambda problem: cp_sat_cut(problem).assignment}
+
+def _proven(problem: PipelineProblem) -> IntArray:
+    return cp_sat_cut(problem).assignment
+
+
+PLANNERS: dict[str, Callable[[PipelineProblem], IntArray]] = {**PARTITIONERS, "cp-sat": _proven}
 """Methods of :func:`plan_pipeline` by name; ``cp-sat`` needs OR-Tools."""
 
 OBJECTIVES = ("throughput", "memory")

@@ -140,24 +140,25 @@ def _of_table(path: str, platform: Platform | None, stages: int | None) -> Case:
     problem = table.problem
     names = [d.name for d in platform.devices] if platform else [f"device {d}" for d in range(problem.num_devices)]
     layers = np.arange(problem.num_operators, dtype=np.int32)
-    return Case(problem, problem.operator_names, layers, names, table.timed, table.unit)
+    return Case(problem, [(name, name) for name in problem.operator_names], layers, names, table.timed, table.unit)
 
 
 def _of_model(graph: Any, platform: Platform, how: str) -> Case:
-    """A model on a platform; a layer is a block, named after the layer of its first operator that has one."""
+    """A model on a platform; a layer is a block, named after the layers of its operators, if they have some."""
     from hetgym.graph import layer_of
     from hetgym.pipeline import blocks
     from hetgym.pipeline import pipeline as priced
 
     problem, block = priced(graph, platform, how=how), blocks(graph, how)
-    names: dict[int, str] = {}
-    for i in graph.topological_order.tolist():
-        own = graph.operators[i].name
-        known = names.setdefault(int(block[i]), layer_of(own) or own)
-        if layer_of(own) and not layer_of(known):
-            names[int(block[i])] = layer_of(own)
+    inside: dict[int, list[str]] = {}
+    for number, op in zip(block.tolist(), graph.operators, strict=True):
+        inside.setdefault(number, []).append(op.name)
     layer = block if (problem.colour >= 0).any() else np.arange(problem.num_operators, dtype=np.int32)
-    return Case(problem, [names[k] for k in range(len(names))], layer, [d.name for d in platform.devices])
+    names = []
+    for number in range(len(inside)):
+        known = [layer_of(own) for own in inside[number] if layer_of(own)] or inside[number]
+        names.append((known[0], known[-1]))
+    return Case(problem, names, layer, [d.name for d in platform.devices])
 
 
 def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: list[int], output: Output) -> int:
@@ -194,7 +195,10 @@ def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: l
         print_json(document)
         return 0
     console = stdout()
-    print_stages(case, document, f"{case.problem.name}: the best {len(document['stages'])} stages by {best}")
+    used = len(document["stages"])
+    print_stages(case, document, f"{case.problem.name}: {used} stage{'s' if used > 1 else ''} by {best}")
+    if used < (stages or case.problem.num_devices):
+        console.print("the other devices stay empty: one more stage would not shorten the slowest", soft_wrap=True)
     for method, value in document.get("planners", {}).items():
         console.print(f"{method}: {amount(value, key, case.unit)}", soft_wrap=True, markup=False)
     if parts:

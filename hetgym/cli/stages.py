@@ -17,7 +17,7 @@ class Case(NamedTuple):
 
     Attributes:
         problem: the pipeline.
-        layers: name of each layer, the part that is never cut.
+        layers: names of the first and the last part of each layer, which is never cut.
         layer: [n] layer of each operator of the problem.
         devices: name of each device.
         timed: False if there are no times.
@@ -25,7 +25,7 @@ class Case(NamedTuple):
     """
 
     problem: PipelineProblem
-    layers: Sequence[str]
+    layers: Sequence[tuple[str, str]]
     layer: IntArray
     devices: Sequence[str]
     timed: bool = True
@@ -41,7 +41,7 @@ def figures_of(case: Case, devices: IntArray) -> dict[str, Any]:
     for device in dict.fromkeys(devices[problem.order].tolist()):
         inside = np.unique(case.layer[devices == device]).tolist()
         row = {"device": case.devices[device], "layers": len(inside)}
-        row |= {"first": case.layers[inside[0]], "last": case.layers[inside[-1]]}
+        row |= {"first": case.layers[inside[0]][0], "last": case.layers[inside[-1]][1]}
         row |= {"seconds": float(loads[device])} if case.timed else {}
         row |= {"bytes" if case.unit == "B" else case.unit: float(held[device])}
         rows.append(row | {"capacity_bytes": float(memory[device])})
@@ -87,7 +87,7 @@ def print_stages(case: Case, figures: dict[str, Any], title: str) -> None:
     for number, row in enumerate(rows):
         names = (shortened(row[end], 24) for end in ("device", "first", "last"))
         device, first, last = map(Text, names)  # no markup
-        cells = [str(number), device, str(row["layers"]), first, last]
+        cells: list[Any] = [str(number), device, str(row["layers"]), first, last]
         if case.timed:
             cells += [f"{row['seconds'] / seconds:.4g}", percent(row["seconds"] / slowest if slowest > 0 else 1.0)]
         if sized:

@@ -99,6 +99,12 @@ def test_a_model_of_layers_names_them(folder: Path) -> None:
     assert "transformer.h." in first["last"] + second["first"]
 
 
+def test_devices_that_no_stage_needs_are_said_to_stay_empty(folder: Path) -> None:
+    (folder / "one.csv").write_text("time [ms],transfer [ms]\n5,9\n1,9\n")
+    done = ask("pipeline", "one.csv", "--stages", "2", cwd=folder)
+    assert "one: 1 stage by even-cut" in done.stdout and "the other devices stay empty" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
