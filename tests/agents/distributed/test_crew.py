@@ -154,7 +154,7 @@ def test_lanes_are_those_of_one_process(env: str, arguments: dict[str, Any]) -> 
     here = make_vec_env(recipe.env, 4, 7, **recipe.environment())
     np.testing.assert_equal(there.reset(), here.reset())
     rng, ended = np.random.default_rng(0), 0
-    for _ in range(120 if env == "HetSchedule-v0" else 70):
+    for _ in range(120 if env in ("HetSchedule-v0", "HetDispatch-v0") else 70):
         masks = here.action_masks()
         assert np.array_equal(np.stack(there.env_method("action_masks")), masks)
         actions = (rng.random(masks.shape) * masks).argmax(axis=1)
