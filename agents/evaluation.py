@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.utils import seeding
 
 from hetgym._types import FloatArray
 from hetgym.agents.actions import CANDIDATES
@@ -62,7 +61,7 @@ class Evaluator:
         """
         lanes, seed = self.lanes, self.recipe.evaluation.seed
         for lane in range(lanes.count):
-            lanes.prepare(lane, seeding.np_random(seed + lane)[0], {}, seed + lane)
+            lanes.prepare(lane, lanes.generator(seed + lane)[0], {}, seed + lane)
         lanes.open()
         while not lanes.over.all():
             lanes.step(np.asarray(decide(lanes.seen), np.int64), ~lanes.over)

@@ -267,7 +267,7 @@ class AutoresetLanes:
         """Prepare an episode; ``known_as`` is the seed of a restored generator from which nothing has been drawn."""
         generator = self._generators[lane]
         if seed is not None or generator is None:
-            generator, _ = seeding.np_random(seed)
+            generator, _ = self.lanes.generator(seed)
             self._generators[lane] = generator
         seed = known_as if seed is None else seed
         before = generator.bit_generator.state

@@ -12,10 +12,12 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
+from gymnasium.utils import seeding
 
 from hetgym._kernels import records as records
 from hetgym._kernels.threads import cores, share
@@ -23,6 +25,7 @@ from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.core.arguments import Arguments
 from hetgym.envs.core.illegal import Legality, Rule, stream_of
 from hetgym.envs.core.kinds import IDS
+from hetgym.envs.core.sources import Source
 from hetgym.envs.core.spaces import Level, Reward, blank, level_space
 from hetgym.errors import ConfigError, shown, suggestion
 
@@ -38,12 +41,15 @@ class LaneArguments(Arguments, abc.ABC):
         reward: ``"dense"``, rewards at each step, or ``"sparse"``, the whole return with the last step.
         observation: level of observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
         illegal: what stands in for an illegal action, see :data:`~hetgym.envs.core.illegal.Rule`.
+        split: name of a set of problems, such as ``"train"`` or ``"test"``: generated problems of different splits
+            differ, whatever the seeds.
     """
 
     _: KW_ONLY
     reward: Reward = "dense"
     observation: Level = "graph"
     illegal: Rule = "random"
+    split: str | None = None
 
     def lanes(self, count: int) -> Lanes:
         """Make lanes of the environment.
@@ -55,8 +61,22 @@ class LaneArguments(Arguments, abc.ABC):
             ConfigError: sources of problems that exclude each other, or a size that is neither given nor known.
         """
         made = self._lanes(count)
-        made.legality = Legality(count, self.illegal)
+        made.legality, made.split = Legality(count, self.illegal), self._split_of(made)
         return made
+
+    def _split_of(self, made: Lanes) -> str | None:
+        """The split.
+
+        Raises:
+            ConfigError: not a name, or the problems are a fixed list, which a seed cannot part.
+        """
+        if self.split is None:
+            return None
+        if not isinstance(self.split, str) or not self.split:
+            raise ConfigError(f"split is {shown(self.split)}; it must be a name, such as 'train', or None")
+        if made.source.generate is None:
+            raise ConfigError(f"split={self.split!r} needs generated problems; a fixed list must be parted by hand")
+        return self.split
 
     @abc.abstractmethod
     def _lanes(self, count: int) -> Lanes:
@@ -98,6 +118,8 @@ class Lanes(abc.ABC):
         reward: [L] of the last step.
         over: [L] true where the lane's episode is over, or has not begun.
         legality: replaces and counts illegal actions.
+        split: name of the set of problems, which salts the generators.
+        source: where problems come from.
         busy: held by a thread that steps or begins episodes: kernels write into arrays of all lanes.
         fresh: [L] true where an episode is prepared, which the lane's next step opens.
         names: [L] names of the problems.
@@ -108,6 +130,7 @@ class Lanes(abc.ABC):
 
     kind: ClassVar[str]
     options: ClassVar[tuple[str, ...]] = ()
+    source: Source[Any, Any]
 
     def __init__(
         self, count: int, space: spaces.Dict, narrow: Sequence[str], level: str, actions: int, hidden: bool = False
@@ -123,6 +146,7 @@ class Lanes(abc.ABC):
         self.reward: FloatArray = np.zeros(count)
         self.over: BoolArray = np.ones(count, np.bool_)
         self.legality, self.busy = Legality(count, "random"), Busy()
+        self.split: str | None = None
         self.fresh: BoolArray = np.zeros(count, np.bool_)
         self.names = np.full(count, "", object)
         self.seeds: list[int | None] = [None] * count
@@ -155,6 +179,14 @@ class Lanes(abc.ABC):
     def shared(self) -> dict[str, npt.NDArray[Any]]:
         """[L] values that every ``info`` holds besides the mask and the illegal actions; copies for the caller."""
         return {"problem": self.names.copy()}
+
+    def generator(self, seed: int | None) -> tuple[np.random.Generator, int]:
+        """A generator of Gymnasium's for a seed, which may be None, salted by the split; and the seed."""
+        rng, used = seeding.np_random(seed)
+        if self.split is not None:  # a spawn key: streams of different keys are independent for all seeds
+            salted = np.random.SeedSequence(used, spawn_key=(crc32(self.split.encode()),))
+            rng = np.random.Generator(np.random.PCG64(salted))
+        return rng, used
 
     def begin(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Begin an episode: :meth:`prepare` and :meth:`open` it."""

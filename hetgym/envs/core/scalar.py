@@ -52,7 +52,8 @@ class LaneEnv(gym.Env[Observation, np.int64]):
         """
         seed, chosen = as_seed(seed), as_options(options)
         with self.lanes.busy:
-            super().reset(seed=seed)
+            if seed is not None or self._np_random is None:
+                self._np_random, self._np_random_seed = self.lanes.generator(seed)
             self.lanes.begin(0, self.np_random, chosen, seed)
             self._began = True
             if self.render_mode == "human":

@@ -25,6 +25,9 @@ Graph = DataflowGraph | str | Path
 Machine = Platform | str | Path
 """A platform, or a preset's name or a path of one."""
 
+_SAMPLE_SALT = 71_346_523
+"""Seed by which samples differ from episodes."""
+
 _LANES_APART = 2
 """Pools that are kept where pools are refreshed: some lanes are ahead of others. What is dropped is made again."""
 
@@ -122,6 +125,12 @@ class Source(Generic[Item, Sizes]):
             return self._made(generate, rng)
         number = self._oldest(rng, lane) + int(rng.integers(self._pool))
         return self._pooled.get(number, lambda: self._made(generate, np.random.default_rng([self._pool_seed, number])))
+
+    def sample(self, count: int) -> list[Item]:
+        """All items, or a number of generated problems that are the same every time."""
+        if self.generate is None:
+            return list(self.items)
+        return [self._made(self.generate, np.random.default_rng([_SAMPLE_SALT, k])) for k in range(count)]
 
     @property
     def size(self) -> int:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -167,7 +166,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
     def _prepare(self, lane: int, seed: int | None, options: dict[str, Any]) -> None:
         generator = self._generators[lane]
         if seed is not None or generator is None:
-            generator, _ = seeding.np_random(seed)
+            generator, _ = self.lanes.generator(seed)
             self._generators[lane] = generator
         self.lanes.prepare(lane, generator, dict(options), seed)
         self._began[lane] = True

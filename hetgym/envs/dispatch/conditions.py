@@ -27,7 +27,8 @@ class Conditions(Arguments):
         candidates: number of operators offered at a time.
         noise: standard deviation of the logarithm of each run time, drawn anew for each episode.
         jobs: number of problems drawn for an episode; all run on the machine of the first.
-        gap: mean time from one job's arrival to the next, as a share of the first one's HEFT makespan.
+        gap: mean time from one job's arrival to the next, over the mean makespan of HEFT for the
+            source's problems.
         changes: slow-downs and losses of every episode.
         slow_downs: number of slow-downs drawn for each episode, within the makespan of the reference without them.
         losses: number of losses drawn for each episode, within the same time; see :func:`draw_losses`.

@@ -77,6 +77,7 @@ def dispatch_one(r: DispatchRecord, switches: Switches, lane: int, action: int, 
         if outcome == STUCK:
             operator = GO_ON
         elif follow and outcome == DECIDE:
+            serve(tables, g)
             operator, device = _followed(p, tables, s, g, b, lane, switches)
         else:
             break
@@ -112,7 +113,10 @@ def _chosen(
 def _followed(
     p: ProblemArrays, tables: DispatchTables, s: State, g: Progress, b: DispatchState, lane: int, switches: Switches
 ) -> tuple[int, int]:
-    """The decision of the reference: the first open operator, on the device of earliest estimated finish."""
+    """The decision of the reference: the first open operator, on the device of earliest estimated finish.
+
+    With several jobs that count, the operators are in the order in which jobs are served: least work left first.
+    """
     chosen = tables.order[0]
     for i in tables.order:
         if g.status[i] == OPEN:

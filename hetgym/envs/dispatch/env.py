@@ -104,7 +104,8 @@ class HetDispatchEnv(ScheduleEnv):
     The return of an episode is exactly ``1 - value / reference``: +0.05 is 5 % shorter. The value is the makespan, or
     with ``objective="job-time"`` the mean time that jobs take, from arrival to their last finish; the candidates'
     columns estimate the same. The reference is that of a run under the same noise, arrivals and changes in which the
-    ready operator of highest upward rank always goes to the device of earliest estimated finish.
+    ready operator of highest upward rank always goes to the device of earliest estimated finish; with ``"job-time"``
+    that of the job with the least work left.
 
     ``reward="dense"`` pays at each step the decrease of a potential, divided by the reference. The potential is the
     reference before the first step; then an estimated lower bound on the value given the decisions so far; at the end
@@ -117,7 +118,8 @@ class HetDispatchEnv(ScheduleEnv):
 
     ## Episode end
     Terminated when every operator has run; never truncated. The last ``info`` holds ``makespan``, ``value`` and
-    ``reference`` [s], ``slr``, ``speedup`` (over the best single device), ``schedule`` (:class:`hetgym.Schedule`),
+    ``reference`` [s], ``slr`` and ``speedup`` over the best single device (without noise, arrivals and changes, which
+    that would not meet), ``schedule`` (:class:`hetgym.Schedule`),
     ``trace`` (:class:`hetgym.sim.Trace`, the finished run; a fixed schedule moves its data earlier, so simulating
     ``schedule`` may give a shorter makespan), ``reward_terms`` (they sum to the return) and ``replay``
     (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
@@ -159,11 +161,14 @@ class HetDispatchEnv(ScheduleEnv):
         illegal: what stands in for an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
             ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
             :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
+        split: name of a set of problems, such as ``"train"`` or ``"test"``: generated problems of different splits
+            differ, whatever the seeds. None, the default, is a set of its own.
         max_operators, max_edges, max_devices: padding; by default what the source needs.
         candidates: operators offered at a time.
         noise: standard deviation of the logarithm of run times, drawn anew for each episode.
         jobs: problems drawn for an episode, on the machine of the first.
-        gap: mean time from one job's arrival to the next, as a share of the first one's HEFT makespan.
+        gap: mean time from one job's arrival to the next, over the mean makespan of HEFT for
+            the source's problems.
         changes: :class:`hetgym.sim.SlowDown` and :class:`hetgym.sim.Loss` of every episode.
         slow_downs: slow-downs drawn for each episode, within the time of an undisturbed run.
         losses: losses drawn for each episode, within the time of an undisturbed run. A device is drawn only if every

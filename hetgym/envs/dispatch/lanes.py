@@ -63,6 +63,8 @@ _REMEMBERED = 256  # problems
 
 _SPARE_RUNS = 4  # runs on a problem that are kept though no lane uses them
 
+_SAMPLE = 16  # generated problems whose mean makespan is the unit of gaps between arrivals
+
 
 class Run(NamedTuple):
     """What an episode changes, as records.
@@ -147,6 +149,7 @@ class DispatchLanes(RecordLanes):
         self._drawn: list[Drawn | None] = [None] * count
         self._entropy = [0] * count
         self._due: list[tuple[Jobs, FloatArray] | None] = [None] * count
+        self._mean_makespan: float | None = None
         self._jobs: list[list[Problem]] = [[]] * count
         self._log = np.zeros((count, padding.operators), np.int64)
         self._offered = np.zeros((count, k), np.int64)  # what actions mean, where observations do not show it
@@ -213,7 +216,7 @@ class DispatchLanes(RecordLanes):
             self._entropy[lane] = entropy
             self._begin_with(lane, known)
         else:
-            self._draw(lane, problem, problems, entropy)
+            self._draw(lane, problem, problems, entropy, forced is not None)
         self.names[lane], self._jobs[lane] = problem.name, problems
         if self.conditions.deadline > 0:
             release, factor = self.drawn(lane).release, self.conditions.deadline
@@ -227,11 +230,20 @@ class DispatchLanes(RecordLanes):
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
         return problem
 
-    def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], entropy: int) -> None:
+    def _usual(self, problems: Sequence[Problem], forced: bool) -> float:
+        """Mean makespan of HEFT for the source's problems, or for those of a reset's options [s]."""
+        if forced:
+            return float(np.mean([heft_makespan(problem, self.rules.simulated) for problem in problems]))
+        if self._mean_makespan is None:
+            some = self.source.sample(_SAMPLE)
+            self._mean_makespan = float(np.mean([heft_makespan(problem, self.rules.simulated) for problem in some]))
+        return self._mean_makespan
+
+    def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], entropy: int, forced: bool) -> None:
         """Draw the conditions of an episode, play the reference under them, and prepare the lane for the agent."""
         rules, conditions, rng = self.rules, self.conditions, np.random.default_rng(entropy)
         runtime = noisy(rules.simulated, conditions.noise, rng)
-        gap = conditions.gap * heft_makespan(problems[0], rules.simulated) if len(problems) > 1 else 0.0
+        gap = conditions.gap * self._usual(problems, forced) if len(problems) > 1 else 0.0
         drawn = given(problem, conditions, runtime, arrivals(problems, gap, rng))
         self._entropy[lane] = entropy
         jobs = counted(problems, drawn.release, conditions.objective)
@@ -285,7 +297,12 @@ class DispatchLanes(RecordLanes):
 
     def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> float:
         """Value of a run in which the first open operator always goes to the device of earliest estimated finish."""
-        self._seat(lane, records.entry(problem.arrays), self._run(problem, drawn, reference_tables(order, jobs)), None)
+        self._seat(
+            lane,
+            records.entry(problem.arrays),
+            self._run(problem, drawn, reference_tables(problem, drawn, order, jobs)),
+            None,
+        )
         alone = np.arange(self.count) == lane
         dispatch(self._lanes.table[0], self._switches, self.legality.executed, alone, True, self.sparse)
         return float(self.state.reference[lane])
@@ -394,8 +411,7 @@ class DispatchLanes(RecordLanes):
             "makespan": makespan,
             "value": value,
             "reference": reference,
-            "slr": metrics.schedule_length_ratio(makespan, instance.path),
-            "speedup": metrics.speedup(makespan, instance.alone),
+            **self._ratios(lane, makespan),
             "schedule": Schedule.timed(trace.assignment, trace.order, None, None, "agent"),
             "trace": trace,
             "reward_terms": {"reference": 1.0, self.conditions.objective.replace("-", "_"): total - 1.0},
@@ -407,6 +423,16 @@ class DispatchLanes(RecordLanes):
                 jobs=len(self._jobs[lane]),
                 env_id=self.env_id,
             ),
+        }
+
+    def _ratios(self, lane: int, makespan: float) -> dict[str, float]:
+        """SLR and speed-up; nothing under noise, arrivals or changes, which their other sides know nothing of."""
+        instance, drawn = self.instance(lane), self.drawn(lane)
+        if drawn.runtime.noise > 0 or drawn.release.any() or len(drawn.moments):
+            return {}
+        return {
+            "slr": metrics.schedule_length_ratio(makespan, instance.path),
+            "speedup": metrics.speedup(makespan, instance.alone),
         }
 
     def _late(self, lane: int, trace: Trace) -> dict[str, Any]:

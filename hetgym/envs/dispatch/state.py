@@ -20,6 +20,7 @@ from hetgym.envs.dispatch.jobs import Jobs
 from hetgym.envs.dispatch.rollouts import ROLLOUTS
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.envs.place.state import PROBLEM
+from hetgym.problem import Problem
 from hetgym.sim.decisions import new_run, restart
 from hetgym.sim.fair import Flows
 from hetgym.sim.kernel import State, Switches
@@ -117,9 +118,20 @@ def own_tables(tables: DispatchTables) -> DispatchTables:
     return tables._replace(**{name: getattr(tables, name).copy() for name in changed})
 
 
-def reference_tables(order: IntArray, jobs: Jobs) -> DispatchTables:
+def reference_tables(problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> DispatchTables:
     """Tables with nothing but the order and the jobs, which is enough to play the reference."""
-    return TABLES._replace(order=order, job=jobs.job, came=jobs.came, bound=jobs.came.copy())
+    n = problem.num_operators
+    return TABLES._replace(
+        order=order.copy(),
+        turn=np.zeros(n, np.int32),
+        release=drawn.release,
+        work=problem.mean_cost,
+        job=jobs.job,
+        came=jobs.came,
+        bound=jobs.came.copy(),
+        left=np.zeros(len(jobs.came)),
+        spare=np.zeros(n, np.int32),
+    )
 
 
 @record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ from hetgym.envs.place.state import (
     new_state,
     tables_of,
 )
-from hetgym.errors import ConfigError
+from hetgym.errors import ConfigError, HetgymWarning
 from hetgym.planning import timeline
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -110,6 +111,7 @@ class PlaceLanes(RecordLanes):
         self._sized: list[Timelines | None] = [None] * count
         self._unused: dict[tuple[int, ...], list[Timelines]] = {}
         self._orders: list[tuple[int, ...] | None] = [None] * count
+        self._told = False
         self._lanes = self._all_lanes()
 
     def _all_lanes(self) -> records.Rows:
@@ -141,6 +143,15 @@ class PlaceLanes(RecordLanes):
         """
         forced, order = only_options(options, *self.options)
         problem = self.source.draw(rng, lane) if forced is None else as_problem(forced)
+        fixed_places = problem.num_devices > 1 and (np.isfinite(problem.cost).sum(axis=1) <= 1).all()
+        if fixed_places and problem.num_operators > 1 and not self._told:
+            self._told = True
+            warnings.warn(
+                f"each operator of {problem.name!r} can run on one device only: HetSchedule-v0 has nothing to decide; "
+                "HetDispatch-v0 decides the order of operators",
+                HetgymWarning,
+                stacklevel=4,
+            )
         if forced is None and self.source.size == 0:  # nobody will see this problem again
             prepared = self._prepare(problem)
         else:

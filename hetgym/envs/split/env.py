@@ -169,6 +169,8 @@ class HetSplitEnv(LaneEnv):
         illegal: what stands in for an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
             ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
             :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
+        split: name of a set of problems, such as ``"train"`` or ``"test"``: generated problems of different splits
+            differ, whatever the seeds. None, the default, is a set of its own.
         max_operators, max_edges, max_devices: padding; by default what the source needs.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart of the current schedule) or
             ``"human"`` (the text, printed after each step).

@@ -96,3 +96,21 @@ def test_jobs_that_have_not_arrived_change_nothing() -> None:
         found.append((state.completion[0].tolist(), state.bound.tolist(), state.flow[0].tolist()))
     assert found[0] == found[1]
     assert found[0][0][0] == 1.5, "3 s of the first of two jobs"
+
+
+def test_the_reference_serves_the_least_work_first_and_no_random_agent_beats_it() -> None:
+    """Eight jobs of one operator on one device, all there at once: shortest first is optimal."""
+    costs = np.array([5.0, 1.0, 8.0, 3.0, 7.0, 2.0, 6.0, 4.0])
+    jobs = [Problem.from_arrays([[cost]], []) for cost in costs]
+    env = HetDispatchEnv(jobs, jobs=8, gap=0.0, objective="job-time", completion="off")
+    returns = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        _, info = env.reset(seed=seed, options={"problem": jobs})
+        over, total = False, 0.0
+        while not over:
+            _, reward, over, _, info = env.step(int(rng.choice(np.flatnonzero(info["action_mask"]))))
+            total += float(reward)
+        returns.append(total)
+    assert info["reference"] == np.cumsum(np.sort(costs)).mean() == 15.0
+    assert max(returns) <= 1e-12 and np.mean(returns) < -0.1

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import hetgym
+from hetgym import Problem
 from hetgym.envs import HetDispatchEnv
 from hetgym.envs.dispatch.jobs import arrivals, counted, deadlines, side_by_side
 from hetgym.errors import ConfigError
+from hetgym.sim import SlowDown
 from hetgym.workloads import textbook
 
 
@@ -49,3 +51,37 @@ def test_jobs_arrive_in_a_poisson_process_and_end_by_deadlines_of_their_own() ->
     assert due.tolist() == [1.5 * 80.0, second + 1.5 * 2.0, third + 1.5 * 2.0]
     whole = counted(jobs, release, "makespan")
     assert not whole.job.any() and len(whole.job) == 16 and whole.came.tolist() == [0.0]
+
+
+def test_ratios_are_there_only_where_both_sides_live_in_the_same_world() -> None:
+    one, row = Problem.from_arrays([[1.0]], []), Problem.from_arrays(np.ones((9, 1)), [])
+
+    def last(**arguments: object) -> dict:
+        env = HetDispatchEnv(completion="off", **arguments)
+        _, info = env.reset(seed=0)
+        over = False
+        while not over:
+            _, _, over, _, info = env.step(int(info["action_mask"].argmax()))
+        return info
+
+    assert last(problem=row)["speedup"] == last(problem=row)["slr"] / 9 == 1.0
+    slower = (SlowDown(device=0, at=0.0, factor=4.0),)
+    for conditions in (
+        {"problem": one, "jobs": 9, "gap": 5.0},
+        {"problem": row, "noise": 0.5},
+        {"problem": row, "changes": slower},
+    ):
+        assert not {"speedup", "slr"} & last(**conditions).keys()
+
+
+def test_gaps_have_one_unit_whatever_job_comes_first() -> None:
+    """Of two jobs of 1 and 99 s, gaps are 50 s in the mean, in either order."""
+    small, large = (Problem.from_arrays([[cost]], []) for cost in (1.0, 99.0))
+    env = HetDispatchEnv([small, large], jobs=2, gap=1.0, completion="off")
+    came = []
+    for seed in range(200):
+        env.reset(seed=seed)
+        came.append(env.lanes.drawn(0).release.max())
+    assert 35 < np.mean(came) < 65
+    _, _ = env.reset(seed=0, options={"problem": [small, small]})
+    assert env.lanes.drawn(0).release.max() < 10

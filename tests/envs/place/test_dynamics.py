@@ -163,3 +163,12 @@ def test_the_fullest_moment_so_far_counts_against_later_operators() -> None:
     for _ in range(2):
         _, _, _, _, info = roomy.step(0)
     assert info["action_mask"].tolist() == [True, True]
+
+
+def test_a_job_shop_leaves_nothing_to_place_and_says_so() -> None:
+    shop = hetgym.Problem.from_arrays([[1.0, math.inf], [math.inf, 2.0]], [(0, 1, 0.0)])
+    env = HetScheduleEnv(shop, completion="off")
+    with pytest.warns(hetgym.errors.HetgymWarning, match="HetDispatch-v0 decides the order") as told:
+        env.reset(seed=0)
+        env.reset(seed=1)
+    assert len(told) == 1
