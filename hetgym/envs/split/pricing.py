@@ -14,7 +14,7 @@ from hetgym.graph import Operator
 _PRICES = 20_000  # number of operators in the cache
 
 
-class PriceList:
+class PriceList(CostModel):
     """A cost model that caches prices, so that operators that a split does not change are not priced again.
 
     Args:
