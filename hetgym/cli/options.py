@@ -120,7 +120,7 @@ def parse_dims(texts: Sequence[str]) -> dict[str, int]:
     """Sizes of symbolic dimensions.
 
     Raises:
-        ConfigError: a text that is no list of sizes, or two sizes for one name.
+        ConfigError: a text that is not a list of sizes, or two sizes for one name.
 
     >>> parse_dims(["N=2, S=16", "N=2"])
     {'N': 2, 'S': 16}

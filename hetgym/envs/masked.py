@@ -16,7 +16,7 @@ class MaskedObservation(gym.Wrapper[Any, np.int64, Any, np.int64], gym.utils.Rec
     """Observations ``{"obs": what the environment gives, "mask": [A] int8, 1 where an action is legal}``.
 
     Tianshou passes ``obs`` to networks, and its Q-learning takes actions, greedy and random ones, from ``mask``. With
-    ``observation="flat"`` networks get vectors, of which the mask is no part. Infos have the same entries at all steps,
+    ``observation="flat"`` networks get vectors without the mask. Infos have the same entries at all steps,
     without the results that end an episode, because Tianshou's buffers refuse values that only some steps have.
 
     Args:

@@ -46,7 +46,7 @@ def from_onnx(
         dims: sizes of named dynamic axes, ``{"sequence": 128}``; an axis without a name is
             ``"input:axis"``, such as ``{"x:1": 128}``. Takes precedence over ``batch``.
         name: name of the graph; that of the file or the model by default.
-        strict: refuse what is otherwise said in a warning.
+        strict: refuse what is otherwise a warning.
 
     Returns:
         The graph, with the operators in the order of the file.

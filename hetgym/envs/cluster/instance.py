@@ -167,7 +167,7 @@ class StepInstance:
         """The actions that make a plan.
 
         Raises:
-            ConfigError: the plan is none of the problem's, or its groups are no option of a stage.
+            ConfigError: the plan belongs to another problem, or its groups are not an option of a stage.
         """
         if not isinstance(plan, ParallelPlan):
             raise ConfigError(f"plan is {shown(plan)}; it must be a hetgym.parallel.ParallelPlan")
@@ -175,7 +175,7 @@ class StepInstance:
         known = [choices.found.setting for choices in self.choices]
         if plan.layers != self.problem.costs.layers or setting not in known:
             raise ConfigError(
-                f"the plan, {plan.layers} layers under {tuple(setting)}, is none of the training problem's"
+                f"the plan, {plan.layers} layers under {tuple(setting)}, belongs to another training problem"
             )
         choices = self.choices[known.index(setting)]
         groups = [choices.found.groups(option) for option in range(len(choices.take))]

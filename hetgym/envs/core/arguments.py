@@ -152,7 +152,7 @@ def whole_number(name: str, value: Any, least: int = 0, most: int = MOST) -> int
     """Check a whole number from ``least`` to ``most``, and return it as an int.
 
     Raises:
-        ConfigError: the value is no such number.
+        ConfigError: the value is not such a number.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or not least <= value <= most:
         rule = "a positive whole number" if least == 1 else f"a whole number from {least} on"
@@ -165,7 +165,7 @@ def real_number(name: str, value: Any, least: float = 0.0, below: float = math.i
     """Check a finite number, at least ``least`` and less than ``below``, and return it as a float.
 
     Raises:
-        ConfigError: the value is no such number.
+        ConfigError: the value is not such a number.
     """
     number = math.nan
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
@@ -183,7 +183,7 @@ def one_of(name: str, value: Any, words: tuple[Any, ...]) -> Any:
     """Check that a value is one of the known words, and return it.
 
     Raises:
-        UnknownName: the value is none of them.
+        UnknownName: the value is not one of them.
     """
     if value is False and "off" in words:
         raise UnknownName(f"{name} is False, as YAML reads off without quotes; write 'off'")

@@ -70,7 +70,7 @@ class Episodes(Protocol):
         """Begin an episode in every lane.
 
         Args:
-            seeds: [L] of new generators; None goes on with the one that the lane has.
+            seeds: [L] of new generators; None keeps the one that the lane has.
             options: [L] of the resets.
 
         Returns:

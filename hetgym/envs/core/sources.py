@@ -64,7 +64,7 @@ class PoolArguments(Arguments):
     pool_refresh: int | None = whole(None)
 
     def _refuse_pool(self, given: str | None) -> None:
-        """Refuse a pool of problems that no generator makes, and what is said of a pool that there is not.
+        """Refuse a pool without a generator, and settings of a pool without a pool.
 
         Raises:
             ConfigError: the problems come from another source, which is named; or there is no pool.
@@ -214,7 +214,7 @@ def together(graph: Any, platform: Any) -> None:
     """Refuse a graph without a platform, and a platform without a graph; a name that does not exist is told first.
 
     Raises:
-        ConfigError: only one is given, or it is no graph or platform.
+        ConfigError: only one is given, or it is not a graph or platform.
         UnknownName: it is a name that does not exist.
         GraphError: it is a file that is missing or malformed.
         PlatformError: likewise.

@@ -1,1 +1,1 @@
-"""HetDispatch-v0: the agent schedules online, while the simulated run goes on."""
+"""HetDispatch-v0: the agent schedules online, during the simulated run."""

@@ -1,4 +1,4 @@
-"""The dynamics of HetDispatch-v0: the agent schedules online, while the simulated run goes on.
+"""The dynamics of HetDispatch-v0: the agent schedules online, during the simulated run.
 
 Whenever operators are ready, the agent commits one of them to a device, or waits. :mod:`hetgym.sim.loop` simulates the
 run with its transfers, contention, noise, late jobs, slow-downs and losses. One call of :func:`dispatch` takes a

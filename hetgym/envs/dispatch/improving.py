@@ -1,4 +1,4 @@
-"""Improving a plan while the run goes on: regions move to other devices, operators to other turns, jobs past others.
+"""Improving a plan during the run: regions move to other devices, operators to other turns, jobs past others.
 
 A region is a connected piece of the graph: where transfers are dear, no single operator can leave the device of its
 neighbours, and no greedy roll-out shows that a whole region should. Nor does a single operator that goes before those

@@ -150,7 +150,7 @@ class Desk:
         self.limits = np.array([max(size, 2) for size in room[1:]], np.int64)
 
     def holds(self, room: Room) -> bool:
-        """True if there is room for so much."""
+        """True if `room` fits."""
         return all(own >= other for own, other in zip(self.room, room, strict=True))
 
     def take(self, problem: Problem) -> None:

@@ -252,7 +252,7 @@ class SplitLanes(RecordLanes):
             self._clear_desk(lane, prepared.instance.problem, prepared.assembly.room)
 
     def _clear_desk(self, lane: int, problem: Problem, room: Room) -> None:
-        """Give a lane a desk with room for so much, and put the platform of a problem on it."""
+        """Give a lane a desk in which `room` fits, and put the platform of a problem on it."""
         kept, d = self._desks[lane], problem.num_devices
         if d not in kept or not kept[d].holds(room):
             kept[d] = Desk(d, Room(*map(max, room, kept[d].room)) if d in kept else room)
