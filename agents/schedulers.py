@@ -40,9 +40,7 @@ def place_v1_search(problem: Problem, seed: int = 0, budget: int = 1_000_000, se
     """The pretrained place policy, improved by a large-neighbourhood search in which it reinserts operators.
 
     Args:
-        seed: of all draws.
         budget: largest number of operators placed in trials.
-        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
 
     Raises:
         ConfigError: a negative budget, or a time that is not positive.
@@ -52,14 +50,7 @@ def place_v1_search(problem: Problem, seed: int = 0, budget: int = 1_000_000, se
 
 
 def place_v2(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
-    """The pretrained region policy: regions that it proposes are priced, some for each operator.
-
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-    """
+    """The pretrained region policy: regions that it proposes are priced, some for each operator."""
     return load("place-v2").plan(problem, runtime=runtime)
 
 
@@ -79,15 +70,11 @@ def place_v2_search(
     Args:
         start: the schedule that is improved, or the name of its scheduler; ``"best"``: the best of ``peft-again``,
             ``heft`` and ``single-device``.
-        seed: of all draws.
         budget: largest number of operators launched in trials.
-        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         UnknownName: no such scheduler.
         ConfigError: a negative budget, or a time that is not positive.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     check_limits("place-v2-search", budget, seconds)
     small = problem.num_operators <= LARGEST
@@ -153,10 +140,6 @@ def plan_for_runtime_by_file(problem: Problem, path: str, runtime: str | Runtime
 
     Args:
         path: of the policy's weights.
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     planner = _policy(path)
     assert isinstance(planner, RegionPlanner)

@@ -56,17 +56,13 @@ def annealing(
             ``"order"`` searches the order together with the placement, from the start's own;
             ``"insertion"`` keeps that of upward ranks. Under another runtime than ``classic`` the start's own
             order is kept with ``"insertion"``, and searched otherwise.
-        seed: of all draws.
         heat: first temperature, times squared number of operators over the makespan.
         cooling: last temperature over the first.
         budget: largest number of operators placed in trials.
-        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         UnknownName: no such scheduler or decode.
         ConfigError: a negative budget, a time that is not positive, or temperatures that do not fall.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     return searched(
         "annealing", budget, seconds, lambda: Annealing(problem, start, decode, seed, heat, cooling, runtime)
@@ -127,7 +123,6 @@ class WalkAnnealing(Search):
     Args:
         start: the schedule that is improved, or the name of its scheduler.
         decode: see :func:`annealing`.
-        seed: of all draws.
         heat: first temperature, as a share of the start's makespan.
         cooling: last temperature over the first.
     """

@@ -49,7 +49,6 @@ def m_topo(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     Args:
         problem: the problem to schedule; ``memory_capacity`` may be infinite.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         ProblemError: an operator for which no device has room.
@@ -84,7 +83,6 @@ def m_etf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     Args:
         problem: the problem to schedule; ``memory_capacity`` may be infinite.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         ProblemError: an operator for which no device has room.
@@ -100,7 +98,6 @@ def earliest_start_first(problem: Problem, favourite: IntArray, runtime: Runtime
     Args:
         favourite: [n] the successor for which a device is kept after the operator ran on it, -1 for none;
             an operator is the favourite of one other at most.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         ProblemError: an operator for which no device has room.

@@ -20,12 +20,6 @@ def min_min(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     Ties go to the smaller topological position, then to the smaller device.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> min_min(textbook("arabnejad-barbosa")).makespan
     122.0
@@ -39,12 +33,6 @@ def max_min(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     Long operators go first, so that short ones fill what is left. Ties go to the smaller topological
     position, then to the smaller device.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> max_min(textbook("arabnejad-barbosa")).makespan
     124.0
@@ -54,12 +42,6 @@ def max_min(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
 def duplex(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The better of Min-Min and Max-Min; of equally long schedules that of Min-Min.
-
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> duplex(textbook("arabnejad-barbosa")).makespan
@@ -76,12 +58,6 @@ def sufferage(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     run suffers without bound. Ties go to the earlier completion, then to the smaller topological
     position, then to the smaller device. Every decision places one operator, as Min-Min does; the
     paper lets one for each device go in a round.
-
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> sufferage(textbook("arabnejad-barbosa")).makespan

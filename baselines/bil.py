@@ -28,12 +28,6 @@ def bil(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     The paper has one transfer time for each edge; here a transfer has its time between the two devices. In ties the
     paper compares further BIMs; here they go to the smaller topological position, then to the smaller device.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> bil(textbook("topcuoglu")).makespan
     84.0

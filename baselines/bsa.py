@@ -33,12 +33,6 @@ def bsa(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     a pivot takes one walk along it. Ties go to the smaller topological position and to the smaller device. Where
     capacities are enforced, an operator whose device has no room for its weights may move, too.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> bsa(textbook("topcuoglu")).makespan
     91.0

@@ -49,11 +49,9 @@ def cpgc(problem: Problem, budget: int = 2_000_000, runtime: str | Runtime = "cl
     Args:
         budget: largest number of operators placed in trial schedules, over all starts: it bounds the time, the
             same on every machine.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         ConfigError: a negative budget.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     if budget < 0:
         raise ConfigError(f"cpgc: budget is {budget}; it must not be negative")

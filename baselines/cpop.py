@@ -16,12 +16,6 @@ from hetgym.sim import Runtime
 def cpop(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The critical path goes to the one device that runs it fastest, the rest by earliest finish.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> cpop(textbook("topcuoglu")).makespan
     86.0

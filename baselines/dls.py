@@ -19,12 +19,6 @@ def dls(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     Ties go to the smaller topological position, then to the smaller device.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> dls(textbook("topcuoglu")).makespan
     91.0
@@ -43,12 +37,6 @@ def gdl(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     The paper leaves open which descendant counts among equal ones: here the one of the smaller topological position.
     Ties go to the higher level, then to the smaller topological position, then to the smaller device.
-
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> gdl(textbook("topcuoglu")).makespan

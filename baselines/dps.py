@@ -29,12 +29,6 @@ def dps(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     The rules are those of SAGA's scheduler of that name, which cites no paper; it orders all operators, ready or not.
     Ties go to the smaller topological position, then to the smaller device.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> dps(textbook("topcuoglu")).makespan
     80.0

@@ -32,7 +32,6 @@ def duet(problem: Problem, budget: int = 1_000_000, runtime: str | Runtime = "cl
 
     Raises:
         ConfigError: a negative budget.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     if budget < 0:
         raise ConfigError(f"duet: budget is {budget}; it must not be negative")

@@ -47,11 +47,9 @@ def energy_heft(
         weight: of energy; 0 gives the placement and the makespan of HEFT.
         reclaim: False to run everything at full clock, see :func:`hetgym.planning.slack.reclaim_slack`.
         speeds: clocks that operators may run at, as shares of the full one.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         ConfigError: a weight that is negative or not finite, or an impossible speed.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     check_number(weight, "the weight of energy", ConfigError)
     plan = _weighed(problem, weight, problem.power_busy - problem.power_idle, runtime)

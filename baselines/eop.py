@@ -70,7 +70,6 @@ def eop(
 
     Raises:
         ConfigError: an option out of range.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     Source: Xu et al., *EOP*, VEE 2022, as its abstract states it; patterns and estimates are ours.
     """

@@ -16,12 +16,6 @@ def etf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     static level (longest path of median run times to an exit), then to the smaller topological
     position, then to the smaller device. Operators are appended.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> etf(textbook("topcuoglu")).makespan
     93.0

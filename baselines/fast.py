@@ -34,9 +34,6 @@ def fcp(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     Args:
         runtime: the runtime that will run the schedule; devices are chosen for ``classic``.
 
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> fcp(textbook("topcuoglu")).makespan
     98.0
@@ -62,9 +59,6 @@ def flb(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     Args:
         runtime: the runtime that will run the schedule; devices are chosen for ``classic``.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> flb(textbook("topcuoglu")).makespan

@@ -25,9 +25,6 @@ def tvm_fusion(
         costs: name of a cost model, or one.
         runtime: the runtime that will run the plan.
 
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     Source: Chen et al., *TVM*, OSDI 2018, section 4.1.
 
     >>> from hetgym import load_graph, load_platform

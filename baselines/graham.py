@@ -30,7 +30,6 @@ def graham(problem: Problem, order: Sequence[int] | None = None, runtime: str | 
 
     Raises:
         ConfigError: the list is not a permutation.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     n, switches = problem.num_operators, as_runtime(runtime)
     try:

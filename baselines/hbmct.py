@@ -33,9 +33,6 @@ def hbmct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     Args:
         runtime: the runtime that will run the schedule; devices are chosen for ``classic``.
 
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> hbmct(textbook("topcuoglu")).makespan
     76.0

@@ -29,12 +29,6 @@ def hcpt(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     Ties, times that differ by rounding only among them, go to the smaller topological position.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> hcpt(textbook("arabnejad-barbosa")).makespan
     142.0

@@ -17,7 +17,6 @@ def heft(problem: Problem, insertion: bool = True, runtime: str | Runtime = "cla
 
     Args:
         insertion: False appends to each device's end instead.
-        runtime: the runtime that will run the schedule.
 
     >>> from hetgym.workloads import textbook
     >>> heft(textbook("topcuoglu")).makespan

@@ -36,11 +36,9 @@ def ilha(problem: Problem, chunk: int | None = None, runtime: str | Runtime = "c
 
     Args:
         chunk: number of operators of a chunk; four for each device by default.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         ConfigError: a chunk of no operators.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> ilha(textbook("topcuoglu")).makespan

@@ -39,7 +39,6 @@ def cpgc_partition(
     Raises:
         UnknownName: no scheduler of that name.
         ConfigError: a negative theta.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     scheduler = get(inner)
     part = sub_models(problem, theta)

@@ -50,17 +50,13 @@ def lns(
 
     Args:
         start: name of the scheduler whose schedule is improved.
-        seed: of all draws.
         size: largest number of operators removed at once.
         heat: first temperature, times squared number of operators over the makespan.
         budget: largest number of operators placed in trials.
-        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         UnknownName: no scheduler to start from of that name.
         ConfigError: a negative budget, a time that is not positive, or a size or temperature that is not positive.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     return searched("lns", budget, seconds, lambda: Lns(problem, start, seed, size, heat, runtime))
 
@@ -92,7 +88,6 @@ class WalkLns(Search):
 
     Args:
         start: name of the scheduler whose schedule is improved.
-        seed: of all draws.
         size: largest number of operators removed at once.
         heat: first temperature, as a share of the start's makespan.
     """

@@ -24,12 +24,6 @@ def lookahead_heft(problem: Problem, runtime: str | Runtime = "classic") -> Sche
     children, though these are in the way. The latest finish of a child is the device's key, the
     operator's own finish if it has none. Ties go to the smaller device.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> lookahead_heft(textbook("topcuoglu")).makespan
     76.0

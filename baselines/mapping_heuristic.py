@@ -29,12 +29,6 @@ def mapping_heuristic(problem: Problem, runtime: str | Runtime = "classic") -> S
     bookings of the timeline take their place. Further ties go to the smaller topological position, then to the
     smaller device.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> mapping_heuristic(textbook("topcuoglu")).makespan
     91.0

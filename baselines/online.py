@@ -27,12 +27,6 @@ def _by_turn(problem: Problem) -> FloatArray:
 def mct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Minimum completion time: each operator in its turn where it completes first, appended.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> mct(textbook("topcuoglu")).makespan
     88.0
@@ -42,12 +36,6 @@ def mct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
 def met(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Minimum execution time: each operator where it runs fastest, however busy that device is.
-
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> met(textbook("topcuoglu")).makespan
@@ -61,12 +49,6 @@ def olb(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Opportunistic load balancing: each operator in its turn on the device that is free first.
 
     Neither the operator's cost there nor its transfers are looked at. Ties go to the smaller device.
-
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> olb(textbook("topcuoglu")).makespan

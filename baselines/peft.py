@@ -18,11 +18,9 @@ def peft(problem: Problem, passes: int = 1, runtime: str | Runtime = "classic") 
     Args:
         passes: number of schedules, of which the shortest is returned. Each after the first takes the operators in the
             order of the bottom levels that they have in the placement before.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         ConfigError: no passes.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> peft(textbook("arabnejad-barbosa")).makespan

@@ -24,12 +24,6 @@ def pets(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     The paper rounds ranks to whole numbers. That would make the result depend on the unit of time, so
     ranks are used as they are; on both textbook examples the order is the same.
 
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-
     >>> from hetgym.workloads import textbook
     >>> pets(textbook("arabnejad-barbosa")).makespan
     147.0

@@ -46,13 +46,10 @@ def pilot(
         completion: ``"insertion"`` fills idle gaps, ``"append"`` does not.
         optimistic: true if the heuristic adds PEFT's optimistic cost when it compares devices.
         budget: largest number of operators placed in completions; when it is spent, the heuristic's choices stand.
-        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         UnknownName: no such completion.
         ConfigError: a negative budget, or a time that is not positive.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
 
     >>> from hetgym.workloads import textbook
     >>> pilot(textbook("topcuoglu")).makespan

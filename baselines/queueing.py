@@ -25,12 +25,6 @@ def fcfs(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     operator that no idle device can run, or has room for, is passed over until one is idle that can. Busy devices are
     never waited for. Inputs are sent as the runtime does it, under the classic model when their producers
     finished, and the device is taken while the operator waits for them.
-
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     return _queue(problem, np.zeros(problem.num_operators), True, as_runtime(runtime))
 
@@ -40,12 +34,6 @@ def sjf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     As :func:`fcfs` in all but the queue's order: mean cost over the devices that can run the operator,
     ties in topological order.
-
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     return _queue(problem, np.array(problem.mean_cost), False, as_runtime(runtime))
 

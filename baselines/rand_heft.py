@@ -43,12 +43,9 @@ def rand_heft(
         seed: of the noise.
         sigma: standard deviation of the logarithm of the noise.
         budget: largest number of operators placed in trials.
-        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         ConfigError: a negative budget or spread, or a time that is not positive.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     return searched("rand-heft", budget, seconds, lambda: RandHeft(problem, seed, sigma, runtime))
 

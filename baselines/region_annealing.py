@@ -83,19 +83,15 @@ def region_annealing(
     Args:
         start: name of the scheduler whose schedule is improved; ``"best"``: the best of ``peft-again``, ``heft``
             and ``single-device``.
-        seed: of all draws.
         heat: first temperature, as a share of the start's makespan; by default 0.003, or 0.25 over the number of
             operators if that is less, and more in long searches of few operators; where every operator has one device
             only, so that the order alone is searched, 0.01, or 4 over their number.
         cooling: last temperature over the first.
         budget: largest number of operators launched in trials.
-        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         UnknownName: no such scheduler.
         ConfigError: a negative budget, a time that is not positive, or temperatures that do not fall.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     return searched(NAME, budget, seconds, lambda: RegionAnnealing(problem, start, seed, heat, cooling, runtime))
 
@@ -105,10 +101,8 @@ class RegionAnnealing(Search):
 
     Args:
         start: the schedule that is improved, or the name of its scheduler, see :func:`region_annealing`.
-        seed: of all draws.
         heat: first temperature, see :func:`region_annealing`.
         cooling: last temperature over the first.
-        runtime: the runtime that will run the schedule.
         sizes: number of sizes of regions: 1, 2, 4, ... operators.
         reorder: share of tries that give an operator another turn; by default :data:`REORDER`, or
             :data:`REORDER_BESIDE` with a network.

@@ -39,8 +39,6 @@ class SplicedAnnealing(Search):
     Args:
         start: the schedule that is improved, or the name of its scheduler, see
             :func:`~hetgym.baselines.region_annealing.region_annealing`.
-        seed: of all draws.
-        runtime: the runtime that will run the schedule.
         guide: gives new proposals of a network to each leg; without it, there is no network.
 
     Attributes:

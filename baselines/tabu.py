@@ -99,15 +99,11 @@ def tabu(
 
     Args:
         start: name of the scheduler whose schedule is improved.
-        seed: of all draws.
         budget: largest number of operators timed in trials.
-        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
-        runtime: the runtime that will run the schedule.
 
     Raises:
         UnknownName: no such scheduler.
         ConfigError: a negative budget, or a time that is not positive.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     return searched(NAME, budget, seconds, lambda: Tabu(problem, start, seed, runtime))
 

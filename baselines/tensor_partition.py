@@ -51,7 +51,6 @@ def greedy_split(
     Raises:
         UnknownName: no scheduler of that name.
         ConfigError: an option out of range.
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     if evaluations < 1 or not 0 <= gain < 1:
         raise ConfigError(f"greedy_split: evaluations is {evaluations} and gain is {gain}; expected 1 or more, 0 to 1")

@@ -17,12 +17,6 @@ def single_device(problem: Problem, runtime: str | Runtime = "classic") -> Sched
 
     Operators that this device cannot run go to their own fastest device, those for which it has no room where they
     finish first.
-
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     return place_by_priority(problem, upward_rank(problem), fixed=single_device_placement(problem), runtime=runtime)
 
@@ -32,10 +26,6 @@ def random_placement(problem: Problem, seed: int = 0, runtime: str | Runtime = "
 
     Args:
         seed: of the draw.
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     rng = generator(seed)
     placeable = np.isfinite(problem.cost)
@@ -45,14 +35,7 @@ def random_placement(problem: Problem, seed: int = 0, runtime: str | Runtime = "
 
 
 def round_robin(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
-    """Operators in topological order dealt to the devices in turn, passing over those that cannot run them.
-
-    Args:
-        runtime: the runtime that will run the schedule.
-
-    Raises:
-        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-    """
+    """Operators in topological order dealt to the devices in turn, passing over those that cannot run them."""
     d = problem.num_devices
     fixed = np.empty(problem.num_operators, np.int32)
     turn = 0

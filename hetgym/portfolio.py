@@ -74,10 +74,7 @@ def portfolio(
     and half of it under other runtimes. The capacities of devices are respected whatever the runtime says about memory.
 
     Args:
-        seed: of all draws.
         budget: largest number of operators launched in trials.
-        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
-        runtime: the runtime that will run the schedule.
         objective: see :func:`plan`.
 
     Returns:

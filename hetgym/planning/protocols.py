@@ -30,8 +30,17 @@ class Scheduler(Protocol):
     def __call__(self, problem: Problem, /) -> Schedule:
         """Schedule a problem.
 
+        The docstrings of schedulers do not repeat what these arguments and errors of theirs mean:
+
         Args:
-            problem: the problem to schedule: operators, their costs on each device, edges, bandwidths, memory. The
-                docstrings of schedulers describe their other arguments only.
+            problem: the problem to schedule.
+
+        Other Parameters:
+            runtime: the runtime that will run the schedule; a preset's name or a :class:`~hetgym.Runtime`.
+            seed: of all draws; the same seed gives the same schedule.
+            seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
+
+        Raises:
+            OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
         """
         ...
