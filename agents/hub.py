@@ -6,6 +6,7 @@ Nothing is uploaded, and ``huggingface_hub`` is not needed: ``hf upload user/nam
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import yaml
 
 from hetgym._input.artefacts import save_tensors
 from hetgym._input.files import as_path, write_bytes
+from hetgym._text import plain
 from hetgym.agents import artefact
 from hetgym.agents.pretrained import FILES, FOLDER, load, names
 from hetgym.errors import ArtefactError, shown
@@ -70,10 +72,10 @@ def page(card: Mapping[str, Any], title: str, licence: str = "") -> str:
         licence: see :func:`write_hub_folder`.
 
     Raises:
-        ArtefactError: the recipe or the evaluation of the card is not a mapping.
+        ArtefactError: the recipe or the evaluation of the card is not a mapping, or a figure is not finite.
     """
     artefact.check_recipe(card)
-    environment, scores = _environment(card), _scores(card)
+    title, environment, scores = plain(title), plain(_environment(card)), _scores(card)
     front: dict[str, Any] = {
         "library_name": "hetgym",
         "pipeline_tag": "reinforcement-learning",
@@ -98,7 +100,7 @@ def page(card: Mapping[str, Any], title: str, licence: str = "") -> str:
     lines = [f"# {title}", "", f"A policy for hetgym's `{environment}`.", "", "```python", "import hetgym", ""]
     lines += ['policy = hetgym.agents.load("path/of/this/folder")', "```", ""]
     if recipe.get("description"):
-        lines += [f"Trained by `{recipe.get('algorithm')}`: {' '.join(str(recipe['description']).split())}.", ""]
+        lines += [plain(f"Trained by `{recipe.get('algorithm')}`: {' '.join(str(recipe['description']).split())}."), ""]
     if scores:
         lines += ["Measured on held-out problems after training (`ratio_x` is the mean makespan relative to `x`):", ""]
         lines += [
@@ -134,9 +136,13 @@ def _scores(card: Mapping[str, Any]) -> dict[str, float]:
     """The figures of a card's evaluation.
 
     Raises:
-        ArtefactError: the evaluation is not a mapping.
+        ArtefactError: the evaluation is not a mapping, or a figure is not finite.
     """
     scores = card.get("evaluation", {})
     if not isinstance(scores, dict):
         raise ArtefactError(f"the evaluation of the card is {shown(scores)}, not figures by name")
-    return {key: float(value) for key, value in sorted(scores.items()) if isinstance(value, int | float)}
+    figures = {key: value for key, value in sorted(scores.items()) if isinstance(value, int | float)}
+    for key, value in figures.items():
+        if not abs(value) <= sys.float_info.max:
+            raise ArtefactError(f"the evaluation of the card has {shown(key)} = {shown(value)}, not a finite number")
+    return {plain(key): float(value) for key, value in figures.items()}

@@ -8,6 +8,7 @@ import numpy as np
 
 from hetgym._input.random import generator
 from hetgym._kernels.jit import lean
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.baselines.pilot import Pilot
 from hetgym.baselines.region_annealing import REORDER, RegionAnnealing
@@ -104,7 +105,7 @@ class Annealing(Staged):
         if switches.is_classic:
             self.enter(WalkAnnealing(problem, start, decode, seed, share, cooling))
         else:
-            reorder = MIX[decode][-1] / sum(MIX[decode]) if decode != "bottom-level" else REORDER
+            reorder = MIX[decode][-1] / summed(MIX[decode]) if decode != "bottom-level" else REORDER
             self.enter(RegionAnnealing(problem, start, seed, share, cooling, switches, 1, reorder, exchanged=0.0))
 
     def advance(self, target: int, total: int) -> None:
@@ -134,7 +135,7 @@ class WalkAnnealing(Search):
         self.problem = problem
         self.by_level = decode == "bottom-level"
         self.walk = walk.new_walk(problem, first.assignment, start_order(problem, first, decode))
-        self.mix = np.cumsum(MIX[decode]) / sum(MIX[decode])
+        self.mix = np.cumsum(MIX[decode]) / summed(MIX[decode])
         self.rng = generator(seed)
         self.hot = heat * float(self.walk.value[walk.BEST])
         self.cooling = Cooling(self.hot, cooling * self.hot)

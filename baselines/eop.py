@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.baselines.fused import tvm_fusion
 from hetgym.costs import CostModel, cost_model
@@ -142,7 +143,7 @@ def _best_split(op: Operator, platform: Platform, model: CostModel, home: int) -
 
 def _transfer(op: Operator, platform: Platform, home: int, helper: int) -> float:
     """Time to send an operator's inputs to the helper and its outputs back [s]."""
-    read = sum(t.bytes for t in op.inputs if not t.constant)
+    read = summed(t.bytes for t in op.inputs if not t.constant)
     there = platform.latency[home, helper] + read / platform.bandwidth[home, helper]
     back = platform.latency[helper, home] + op.output_bytes / platform.bandwidth[helper, home]
     return float(there + back)

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from importlib import import_module
 from types import ModuleType
 
+from hetgym._text import plain
+
 LONGEST_MESSAGE = 600
 """Most characters of a message, however long the names are that it quotes."""
 
@@ -145,10 +147,7 @@ def sentence(text: str) -> str:
     >>> sentence("a\nb\x07")
     'a b\\x07'
     """
-    text = _clipped(text)
-    if not text.isprintable():
-        text = "".join(c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1] for c in text)
-    return _clipped(text)
+    return _clipped(plain(_clipped(text)))
 
 
 def _clipped(text: str) -> str:

@@ -16,6 +16,7 @@ from hetgym._input.config import check_number, read
 from hetgym._input.files import as_path
 from hetgym._input.parts import part
 from hetgym._input.yaml import load_yaml
+from hetgym._text import plain
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.device import DEVICE_KINDS, Device, Link
 from hetgym.errors import PlatformError, suggestion, unknown_name
@@ -325,7 +326,7 @@ def load_platform(platform: str | Path) -> Platform:
         if str(platform) not in platform_names():
             raise unknown_name("platform", str(platform), platform_names())
         file = _PRESETS / f"{platform}.yaml"
-    return Platform.from_dict({"name": file.stem, **load_yaml(file)}, str(platform))
+    return Platform.from_dict({"name": plain(file.stem), **load_yaml(file)}, str(platform))
 
 
 __all__ = ["DEVICE_KINDS", "Device", "Link", "Platform", "load_platform", "platform_names"]

@@ -92,6 +92,11 @@ def test_equal_latencies_go_by_hops_then_by_names():
     assert len(Platform("p", devices, tuple(far), ("s2", "s1", "r1", "r2")).route("a", "b")) == 2
 
 
+def test_no_routes_are_looked_for_between_too_many_devices():
+    with pytest.raises(PlatformError, match="platform 'p' has 1025 devices; a platform has at most 1024"):
+        Platform("p", tuple(device(f"d{i}") for i in range(1025)))
+
+
 def test_devices_do_not_forward():
     devices = (device("a"), device("b"), device("c"))
     links = (*both_ways("a", "b"), *both_ways("b", "c"))

@@ -253,6 +253,12 @@ def test_whole_numbers_beyond_floats_are_one_sentence(arguments):
         Problem.from_arrays(**arguments)
 
 
+def test_devices_are_counted_before_tables_between_them_are_made() -> None:
+    for make in (Problem.from_arrays, lambda cost, edges: Problem.from_arrays([[1.0]], []).replace(cost=cost)):
+        with pytest.raises(ProblemError, match="has 100000 devices; a problem has at most 4096"):
+            make(np.ones((1, 100_000)), [])
+
+
 def test_names_are_not_a_graph_and_a_platform() -> None:
     with pytest.raises(ProblemError, match=r"takes what hetgym.load_graph returns, not the name 'resnet50'"):
         Problem.build("resnet50", "cpu-gpu")  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._kernels.records import record
+from hetgym._sums import summed
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
@@ -85,7 +86,7 @@ def new_tables(instance: SplitInstance, menu: Sequence[Choice]) -> Tables:
         legal[k, 0] = True
         together[k, 0] = total[k, 0] = alone[k, 0] = problem.cost[operator].min()
         strangers = [e for e in graph.edges if e.target == operator and e.source not in turn]
-        read = sum(latency + rate * graph.operators[e.source].outputs[e.slot].bytes for e in strangers)
+        read = summed(latency + rate * graph.operators[e.source].outputs[e.slot].bytes for e in strangers)
         others = any(j not in turn for j in instance.readers[operator]) or not instance.readers[operator]
         write = latency + rate * graph.operators[operator].output_bytes if others else 0.0
         for a, option in enumerate(instance.options[k]):

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._sums import summed
 from hetgym._types import IntArray
 from hetgym.agents.checkpoint import Checkpoint
 from hetgym.agents.evaluation import Evaluator
@@ -157,7 +158,7 @@ class SelfLabelling(Learner):
         """
         sizes = [len(lesson.choice) for lesson in self.lessons]
         makespans, choices = found.tensors.get("labels.makespan"), found.tensors.get("labels.choice")
-        if makespans is None or choices is None or len(makespans) != len(sizes) or len(choices) != sum(sizes):
+        if makespans is None or choices is None or len(makespans) != len(sizes) or len(choices) != summed(sizes):
             raise ArtefactError("the checkpoint is not of this curriculum")
         others = {name: value for name, value in found.tensors.items() if not name.startswith("labels.")}
         super().restore(Checkpoint(found.step, others))

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from hetgym._kernels.jit import lean
+from hetgym._sums import summed
 from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.parallel.options import Options, in_flight
 from hetgym.parallel import ParallelPlan, TrainingProblem
@@ -71,7 +72,7 @@ def _too_small(problem: TrainingProblem, found: Options) -> bool:
     tensors = np.array([kind.tensor for kind in found.kinds], np.float64)
     need = found.data * (tensors[:, None] * np.diff(found.state + found.stash, axis=1)).min(axis=0).sum()
     rooms = {kind.pool: room for kind, room in zip(found.kinds, found.room.tolist(), strict=True)}
-    return bool(need > (1 + 1e-9) * sum(max(0.0, room) * problem.cluster[name].gpus for name, room in rooms.items()))
+    return bool(need > (1 + 1e-9) * summed(max(0.0, room) * problem.cluster[name].gpus for name, room in rooms.items()))
 
 
 def _cuts(table: _Table, whole: bool, below: float, fine: int | None) -> Iterator[tuple[float, ParallelPlan]]:

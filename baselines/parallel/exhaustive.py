@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.parallel.options import Options, in_flight, options
 from hetgym.errors import ProblemError
@@ -118,7 +119,7 @@ def known(
             zero = max(problem.zeros, default=problem.framework.zero)
             shared = replace(problem.framework, zero=zero)
             state = float(sizes.parameters.sum()) * tensor * shared.state(problem.cluster.gpus)
-            room = sum(pool.gpus * pool.device.memory_capacity for pool in problem.cluster.pools)
+            room = summed(pool.gpus * pool.device.memory_capacity for pool in problem.cluster.pools)
             if state > room:
                 missing = f": weights and optimizer state take {state / 1e9:.4g} GB, all GPUs have {room / 1e9:.4g} GB"
             break

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hetgym._input.config import check_number
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.baselines.parallel.cutting import coarse, cuts
 from hetgym.baselines.parallel.exhaustive import Piece, branch_and_bound, known, pieces, runs
@@ -182,7 +183,7 @@ class _Space:
         layers, depth = self.problem.costs.layers, len(chosen)
         if not self.runs(depth) or layers < self.chunks * depth:
             return ()
-        parts = np.cumsum(np.tile(shares, self.chunks)) * (layers / (self.chunks * sum(shares)))
+        parts = np.cumsum(np.tile(shares, self.chunks)) * (layers / (self.chunks * summed(shares)))
         bounds = [0, *np.rint(parts).astype(int).tolist()]
         for k in range(1, len(bounds) - 1):  # a layer for every piece
             bounds[k] = min(max(bounds[k], bounds[k - 1] + 1), layers - (len(bounds) - 1 - k))

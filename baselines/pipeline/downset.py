@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import IntArray
 from hetgym.baselines.pipeline.downset_kernel import Bits, device_sets, fill_values
 from hetgym.errors import ConfigError, ProblemError
@@ -77,7 +78,7 @@ def placement(problem: PipelineProblem, small: Contraction, cut: list[NodeStage]
     stage = np.zeros(len(small.members), np.int32)
     device = np.zeros(len(cut), np.int32)
     counts = [kind.count for kind in problem.kinds]
-    free = [sum(counts[:t]) for t in range(len(counts))]
+    free = [summed(counts[:t]) for t in range(len(counts))]
     for number, (nodes, kind) in enumerate(cut):
         stage[[k for k in range(len(stage)) if nodes >> k & 1]] = number
         device[number] = free[kind]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, ProblemError
 from hetgym.pipeline.contraction import contract
@@ -86,7 +87,7 @@ def pipedream(
     cut = np.zeros(n + 1)
     for i in range(1, n):
         inside = (1 << i) - 1
-        cut[i] = sum(seconds for nodes, seconds in small.crossing.items() if nodes & inside and nodes & ~inside)
+        cut[i] = summed(seconds for nodes, seconds in small.crossing.items() if nodes & inside and nodes & ~inside)
     limit = problem.kinds[chosen].memory * (1 + 1e-12)
     value, choice = _table(work, size, cut, devices, limit, bandwidth, add)
     best = 1 + int(np.argmin(value[n, 1:]))

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError
 from hetgym.pipeline.flow_shop import FlowShop
@@ -69,7 +70,7 @@ def time_slices(
             if counts is None:
                 continue
             times = [k * float(step[d]) + float(start[d]) for k, d in zip(counts, stages, strict=True)]
-            alone, slowest = sum(times) + sum(moves), max(times)
+            alone, slowest = summed(times) + summed(moves), max(times)
             total = alone + (tasks - 1) * slowest
             if window is not None:
                 total += (tasks - 1) // window * max(0.0, alone - window * slowest)
@@ -85,7 +86,7 @@ def _fill(steps: int, step: list[float], start: list[float], limit: float) -> li
         steps if tau == 0 else int(min((limit - over) / tau * (1 + 1e-12), steps))
         for tau, over in zip(step, start, strict=True)
     ]
-    if min(room) < 1 or any(over > limit for over in start) or sum(room) < steps:
+    if min(room) < 1 or any(over > limit for over in start) or summed(room) < steps:
         return None
     counts = [1] * len(step)
     left = steps - len(step)
@@ -200,5 +201,5 @@ def _orders(d: int, move: FloatArray, cheapest_only: bool) -> Iterator[tuple[int
         for devices in itertools.combinations(range(d), count):
             orders = list(itertools.permutations(devices))
             if cheapest_only:
-                orders = [min(orders, key=lambda o: sum(float(move[a, b]) for a, b in itertools.pairwise(o)))]
+                orders = [min(orders, key=lambda o: summed(float(move[a, b]) for a, b in itertools.pairwise(o)))]
             yield from orders

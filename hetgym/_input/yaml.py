@@ -45,6 +45,8 @@ class _Loader(yaml.SafeLoader):
             return known[id(node)]
         known[id(node)] = 0
         total = 1
+        if isinstance(node, yaml.ScalarNode) and any("\ud800" <= sign <= "\udfff" for sign in node.value):
+            raise yaml.MarkedYAMLError(problem="half of a surrogate pair", problem_mark=node.start_mark)
         if isinstance(node, yaml.CollectionNode):
             for entry in node.value:
                 for child in entry if isinstance(entry, tuple) else (entry,):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from numba import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 
@@ -77,3 +78,39 @@ class QuickFlags(Flags):  # type: ignore[misc]
 
     def __eq__(self, other: object) -> bool:
         return bool(self._values == other._values if isinstance(other, QuickFlags) else super().__eq__(other))
+
+
+def step_options() -> dict[str, Any]:
+    """Options of functions that only kernels call."""
+    return {"_nrt": False, "no_cpython_wrapper": True, "pipeline_class": StepCompiler}
+
+
+def quicken(dispatcher: Any) -> Any:
+    """Let a function compile sooner: as a callee once for 64-bit numbers, not for each literal and narrower type."""
+    dispatcher._compiler._customize_flags = QuickFlags
+    template = dispatcher.get_call_template
+
+    def widened(kind: Any) -> Any:
+        kind = types.unliteral(kind)
+        return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
+
+    def get_call_template(arguments: Any, keywords: dict[str, Any]) -> Any:
+        wide = tuple(widened(kind) for kind in arguments)
+        return template(wide, {name: widened(kind) for name, kind in keywords.items()})
+
+    dispatcher.get_call_template = get_call_template
+    return dispatcher
+
+
+def as_step(dispatcher: Any) -> Any:
+    """Refuse calls from Python: a function that is called within kernels only has no entry point for them."""
+
+    def add_overload(result: Any) -> None:
+        dispatcher.overloads[tuple(result.signature.args)] = result
+
+    def refuse(*_: object, **__: object) -> None:
+        raise TypeError(f"{dispatcher.py_func.__name__} is a step of kernels: only compiled functions can call it")
+
+    dispatcher.add_overload = add_overload
+    dispatcher._compile_for_args = refuse
+    return dispatcher

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import gc
-import hashlib
-import os
-import re
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
-from functools import cache, partial
-from pathlib import Path
 from threading import Timer, current_thread, main_thread
 from time import monotonic
 from types import FrameType
 from typing import Any, TypeVar, cast
 
-import numba
-from numba import types
-from numba.core import event
+from hetgym._kernels.cache import compiled
+from hetgym._kernels.internals import fit
 
-from hetgym._input.parts import PACKAGE, part
-from hetgym._kernels.compiler import QuickFlags, StepCompiler
+try:
+    from numba.core.event import Listener, register
+except ImportError:  # a Numba that tells nobody when it compiles
+    Listener, register = object, None
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_IMPORT = re.compile(rb"^from (hetgym[\w.]*) import", re.MULTILINE)
-
-
-_STEP = {"_nrt": False, "no_cpython_wrapper": True, "pipeline_class": StepCompiler}
 
 
 def jit(function: F) -> F:
@@ -51,12 +41,12 @@ def step(function: F) -> F:
 
     Such functions get no entry point for Python, which takes longer to compile than most steps.
     """
-    return cast(F, _within(_dispatcher(function, **_STEP)))
+    return cast(F, _step(function))
 
 
 def inlined(function: F) -> F:
     """As :func:`step`, but inlined: for the steps that a simulation spends its time in."""
-    return cast(F, _within(_dispatcher(function, forceinline=True, **_STEP)))
+    return cast(F, _step(function, forceinline=True))
 
 
 def variant(base: Callable[..., Any], applies: Callable[..., bool]) -> Callable[[F], F]:
@@ -84,45 +74,25 @@ def variant(base: Callable[..., Any], applies: Callable[..., bool]) -> Callable[
     return enter
 
 
-def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
-    options |= {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
-    dispatcher = numba.njit(error_model="numpy", **options)(function)
-    dispatcher._compiler._customize_flags = QuickFlags
-    _widen_numbers(dispatcher)
-    _tie_to_all_sources(dispatcher)
-    return dispatcher
+def _step(function: Callable[..., Any], **patches: Any) -> Any:
+    if not fit():
+        return _dispatcher(function)
+    from hetgym._kernels.compiler import as_step, step_options
+
+    return as_step(_dispatcher(function, **step_options(), **patches))
 
 
-def _widen_numbers(dispatcher: Any) -> None:
-    """Compile a callee once for 64-bit numbers, instead of once more for each literal and narrower integer type."""
-    template = dispatcher.get_call_template
+def _dispatcher(function: Callable[..., Any], **patches: Any) -> Any:
+    """Numba's dispatcher of a function; ``patches`` are options that are no part of Numba's interface."""
+    options: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+    if not fit():
+        return compiled(function, options)
+    from hetgym._kernels.compiler import quicken
 
-    def widened(kind: Any) -> Any:
-        kind = types.unliteral(kind)
-        return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
-
-    def get_call_template(arguments: Any, keywords: dict[str, Any]) -> Any:
-        wide = tuple(widened(kind) for kind in arguments)
-        return template(wide, {name: widened(kind) for name, kind in keywords.items()})
-
-    dispatcher.get_call_template = get_call_template
+    return quicken(compiled(function, options | {"no_cfunc_wrapper": True} | patches))
 
 
-def _within(dispatcher: Any) -> Any:
-    """Refuse calls from Python: a function that is called within kernels only has no entry point for them."""
-
-    def add_overload(result: Any) -> None:
-        dispatcher.overloads[tuple(result.signature.args)] = result
-
-    def refuse(*_: object, **__: object) -> None:
-        raise TypeError(f"{dispatcher.py_func.__name__} is a step of kernels: only compiled functions can call it")
-
-    dispatcher.add_overload = add_overload
-    dispatcher._compile_for_args = refuse
-    return dispatcher
-
-
-class Compiling(event.Listener):  # type: ignore[misc]
+class Compiling(Listener):  # type: ignore[misc]
     """Sums the time that this process spends on compiling, and prints one message when that becomes long.
 
     Kernels that are loaded from the cache on disk are not compiled and do not count.
@@ -204,87 +174,5 @@ class Compiling(event.Listener):  # type: ignore[misc]
 compiling = Compiling()
 """The listener of this process."""
 
-event.register("numba:compile", compiling)
-
-
-@cache
-def sources_stamp() -> str:
-    """Digest of every file of the package that holds a kernel, and of every file that such a file imports names from.
-
-    The imported files hold constants, such as column numbers, that are compiled into kernels.
-    """
-    texts: dict[str, bytes] = {}
-    inside = [PACKAGE, part("agents"), part("baselines")]
-    for root in (root for root in inside if root == PACKAGE or not root.is_relative_to(PACKAGE)):
-        for folder, _, names in os.walk(root, followlinks=True):
-            for name in names:
-                if name.endswith(".py"):
-                    path = Path(folder) / name
-                    texts[module_name(path.relative_to(root.parent))] = path.read_bytes()
-    kernels = {module for module, text in texts.items() if b"hetgym._kernels.jit" in text}
-    named = {found.decode() for module in kernels for found in _IMPORT.findall(texts[module])}
-    digest = hashlib.sha256()
-    for module in sorted(kernels | (named & texts.keys())):
-        digest.update(texts[module])
-    return digest.hexdigest()
-
-
-def module_name(path: Path) -> str:
-    """Dotted name of a module, from its path relative to the folder that holds the package."""
-    parts = path.with_suffix("").parts
-    parts = parts if parts[0] == PACKAGE.name else (PACKAGE.name, *parts)
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _tie_to_all_sources(dispatcher: Any) -> None:
-    """Make a cached kernel stale as soon as any kernel changes, not only when its own file does.
-
-    Kernels call each other across files, and Numba inlines the callees. By itself Numba checks only the caller's
-    file, so after an update it would go on running old code. The digest is therefore part of the cache's version.
-    The version is compared before anything else of a cache index is read: the rest of the index refers to classes
-    that may have moved since it was written.
-    """
-    index = getattr(dispatcher._cache, "_cache_file", None)
-    if index is not None:
-        index._version = f"{index._version} {sources_stamp()}"
-        index.save = partial(save_kernel, index)
-        index._load_index = partial(known_kernels, index._load_index)
-        save = dispatcher._cache.save_overload
-
-        def save_if_possible(signature: Any, result: Any) -> None:
-            with suppress(OSError):  # the folder cannot be written, or the disk is full: the kernel works all the same
-                save(signature, result)
-
-        dispatcher._cache.save_overload = save_if_possible
-
-
-def known_kernels(load: Callable[[], dict[Any, str]]) -> dict[Any, str]:
-    """The kernels of an index; none if one of them is for a type that this process cannot import.
-
-    A program may have kernels compiled for records of its own. Numba reads an index as a whole, and others could not
-    read it any more.
-
-    Args:
-        load: reads the index: types, processor and code of each kernel -> its file.
-    """
-    try:
-        return load()
-    except (ImportError, AttributeError):
-        return {}
-
-
-def save_kernel(index: Any, key: Any, data: Any) -> None:
-    """Save a compiled kernel in a file that is named by what it was compiled from, and then in its index.
-
-    Numba numbers the files. Two processes that compile the same function for different types at the same time give both
-    the same number, and from then on the index of one names the code of the other.
-
-    Args:
-        index: Numba's ``IndexDataCacheFile`` of a function.
-        key: types, processor and code of the kernel.
-        data: the kernel.
-    """
-    made_from = hashlib.sha256(index._dump((index._version, index._source_stamp, key))).hexdigest()
-    name = f"{index._index_name.removesuffix('.nbi')}.{made_from[:24]}.nbc"
-    index._save_data(name, data)
-    index._save_index(index._load_index() | {key: name})
+if register is not None:
+    register("numba:compile", compiling)

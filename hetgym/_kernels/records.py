@@ -29,6 +29,7 @@ from numba.extending import NativeValue, intrinsic, models, register_model, type
 from numba.np.arrayobj import make_array
 
 from hetgym._kernels.jit import lean
+from hetgym._sums import summed
 from hetgym._types import Int64Array
 
 R = TypeVar("R", bound=type)
@@ -51,7 +52,7 @@ def record(kind: R) -> R:
 
 def width(record: Any) -> int:
     """Number of integers in the row of a record: for each array an address and its shape."""
-    return sum(width(field) if isinstance(field, tuple) else 1 + field.ndim for field in record)
+    return summed(width(field) if isinstance(field, tuple) else 1 + field.ndim for field in record)
 
 
 class Entry(NamedTuple):
@@ -119,7 +120,7 @@ class _RecordFields(AttributeTemplate):  # type: ignore[misc]
 def _field(context: Any, builder: Any, record: Any, row: Any, field: str) -> Any:
     """Lower an access to a field: an array built from the row, or a pointer to where an inner record begins."""
     number = record.kind.fields.index(field)
-    at = sum(_width(kind) for kind in record.kind.types[:number])
+    at = summed(_width(kind) for kind in record.kind.types[:number])
     kind = record.kind.types[number]
     if isinstance(kind, Record):
         return cgutils.gep_inbounds(builder, row, at)
@@ -128,7 +129,7 @@ def _field(context: Any, builder: Any, record: Any, row: Any, field: str) -> Any
 
 def _width(kind: Any) -> int:
     """As :func:`width`, of a type."""
-    return sum(_width(field) for field in kind.kind.types) if isinstance(kind, Record) else 1 + kind.ndim
+    return summed(_width(field) for field in kind.kind.types) if isinstance(kind, Record) else 1 + kind.ndim
 
 
 @unbox(Record)  # type: ignore[untyped-decorator]

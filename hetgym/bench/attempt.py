@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
 
+from hetgym._sums import summed
 from hetgym.errors import HetgymError, InvalidSchedule
 from hetgym.planning import Baseline
 from hetgym.problem import Problem
@@ -98,7 +99,7 @@ def _timed(baseline: Baseline, problem: Problem, runtime: str, repeats: int) -> 
         began = perf_counter()
         schedule = baseline(problem, runtime)
         times.append(perf_counter() - began)
-        if len(times) >= repeats or sum(times) > ENOUGH:
+        if len(times) >= repeats or summed(times) > ENOUGH:
             return schedule, median(times)
 
 

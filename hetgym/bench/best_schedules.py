@@ -9,6 +9,7 @@ import numpy as np
 
 from hetgym._input.artefacts import Array, Kind, load_npz, save_npz
 from hetgym._input.files import as_path
+from hetgym._sums import summed
 from hetgym.errors import ConfigError, shown, unknown_name
 from hetgym.schedule import Schedule
 
@@ -54,7 +55,7 @@ def load_best_schedules(path: str | Path) -> dict[tuple[str, str], Schedule]:
     rows = header.get("schedules")
     if not isinstance(rows, list) or not all(_is_row(row) for row in rows):
         raise ConfigError(f"{file}: holds no list of schedules (problem, runtime, operators, devices)")
-    if sum(row[2] for row in rows) != len(arrays["assignment"]) or sum(row[3] for row in rows) > _MOST_ORDERS:
+    if summed(row[2] for row in rows) != len(arrays["assignment"]) or summed(row[3] for row in rows) > _MOST_ORDERS:
         raise ConfigError(f"{file}: the schedules do not fill the arrays, or are for more devices than there can be")
     found: dict[tuple[str, str], Schedule] = {}
     at = 0

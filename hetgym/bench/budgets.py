@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hetgym._input.times import parse_time
+from hetgym._sums import summed
 from hetgym.bench.formats import duration, minutes
 from hetgym.errors import ConfigError
 
@@ -69,7 +70,7 @@ def fitting(budgets: Sequence[float], limit: float, searches: int, problems: int
         return Plan((), (), 0.0, 0.0)
 
     def most(chosen: Sequence[float]) -> float:
-        return problems * (searches * sum(chosen) + exact * chosen[-1])
+        return problems * (searches * summed(chosen) + exact * chosen[-1])
 
     kept = list(budgets)
     while kept and most(kept) > limit:

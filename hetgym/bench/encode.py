@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._text import plain_values
 from hetgym.problem import Problem
 from hetgym.sim import Trace
 
@@ -129,8 +130,11 @@ def deltas(values: npt.NDArray[Any]) -> list[int]:
 
 
 def compact(value: Any) -> str:
-    """JSON without blanks."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    """JSON without blanks, and with plain texts."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    if text.isprintable() and "\\u" not in text and "\\n" not in text:
+        return text
+    return json.dumps(plain_values(value), separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
 def _quanta(times: npt.NDArray[np.float64], unit: float) -> npt.NDArray[np.int64]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 
+from hetgym._text import csv_text
 from hetgym.bench.evaluation import Pareto
 from hetgym.bench.folder import RunFolder, naming
 from hetgym.bench.formats import finite
@@ -28,13 +27,8 @@ def write_pareto(folder: RunFolder, title: str, pareto: Pareto) -> dict[str, Pat
     Returns:
         Label -> path, as the terminal shows them.
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in pareto.measurement.rows:
-        writer.writerow("" if value is None else value for value in row.to_dict().values())
-    folder.write_text("pareto.csv", buffer.getvalue())
     cells = [list(row.to_dict().values()) for row in pareto.measurement.rows]
+    folder.write_text("pareto.csv", csv_text([COLUMNS, *cells]))
     document = {"format": "hetgym-pareto", "version": 1, "title": title, **pareto.to_dict()}
     files = {"pareto": folder.write_json("pareto.json", finite(document | {"columns": list(COLUMNS), "rows": cells}))}
     runtime = next((name for name, found in pareto.fronts.items() if found), "")

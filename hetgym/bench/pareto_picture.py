@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hetgym._input.files import reason
+from hetgym._text import plain
 from hetgym.bench.formats import duration
 from hetgym.bench.fronts import Point
 from hetgym.errors import ConfigError, require
@@ -102,7 +103,7 @@ def draw(found: Sequence[Point], front: Sequence[Point], runtime: str, title: st
         _curve(axes, line, colour)
     _margin(axes, lines, named)
     _marks(axes, sorted(singles, key=lambda p: (p.scheduler not in named, p.gap)), named)
-    axes.set_title(title, loc="left", fontsize=11, color=_INK, parse_math=False)
+    axes.set_title(plain(title), loc="left", fontsize=11, color=_INK, parse_math=False)
     axes.set_xlabel("time to schedule, median over problems", color=_SOFT)
     axes.set_ylabel("mean gap to the best known makespan", color=_SOFT)
     if path is not None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.bench.rows import Row
 from hetgym.bench.summary import finished
@@ -191,7 +192,7 @@ def friedman(values: npt.ArrayLike) -> tuple[float, float]:
         raise ConfigError("Friedman's test ranks numbers, not NaN; leave out problems that a method fails on")
     m, k = table.shape
     ranks = stats.rankdata(table, axis=0)
-    ties = sum(
+    ties = summed(
         float((count**3 - count).sum()) for count in (np.unique(column, return_counts=True)[1] for column in ranks.T)
     )
     correction = 1.0 - ties / (k * m * (m * m - 1))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hetgym import metrics
+from hetgym._text import csv_text
 from hetgym.errors import HetgymWarning
 from hetgym.workloads.best_known import PROVED
 
@@ -221,10 +220,8 @@ class RowsFile:
 
 
 def _values(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    return [tuple("" if value is None else value for value in row.to_dict().values()) for row in rows]
+    return [tuple(row.to_dict().values()) for row in rows]
 
 
 def _csv(table: Sequence[Sequence[Any]]) -> bytes:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(table)
-    return buffer.getvalue().encode()
+    return csv_text(table).encode()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hetgym._text import csv_text, plain
 from hetgym.bench.comparison import Against
 from hetgym.bench.formats import duration
 from hetgym.bench.groups import GroupLine
@@ -65,12 +64,8 @@ class PaperTable:
 
     def to_csv(self) -> str:
         """The table as CSV with a header; numbers keep all their digits."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(column.key for column in self.columns)
-        for row in self.rows:
-            writer.writerow("" if row[column.key] is None else row[column.key] for column in self.columns)
-        return buffer.getvalue()
+        keys = [column.key for column in self.columns]
+        return csv_text([keys, *([row[key] for key in keys] for row in self.rows)])
 
     def to_latex(self) -> str:
         """The table as a ``table`` environment, which needs the package booktabs."""
@@ -109,7 +104,7 @@ def escape(text: str) -> str:
     >>> print(escape("50 % of a_b"))
     50 \% of a\_b
     """
-    return "".join(_SPECIAL.get(sign, sign) for sign in text)
+    return "".join(_SPECIAL.get(sign, sign) for sign in plain(text))
 
 
 def summary_tables(lines: Sequence[Line], title: str) -> list[PaperTable]:

@@ -196,7 +196,7 @@ def _print_pair(result: Adversary, file: Path) -> None:
             short = max(result.makespans) > LONGER * trace.makespan
             title = f"{name}: {time}{', on a time axis of its own' if short else ''}"
             lines = chart(trace, trace.makespan if short else max(result.makespans))
-            console.print("\n".join(["", title, *lines]), markup=False, soft_wrap=True)
+            console.print("\n".join(["", title, *lines]), soft_wrap=True)
         console.print()
     print_path("problem", file)
     _print_hint(file, result.runtime)
@@ -229,7 +229,7 @@ def _print_hint(file: Path, runtime: str) -> None:
     from hetgym.cli.console import stdout
 
     words = shlex.join(["hetgym", "bench", "--problems", str(file), "--runtimes", runtime])
-    stdout().print(f"{'compare':>8}  {words}", markup=False, soft_wrap=True)
+    stdout().print(f"{'compare':>8}  {words}", soft_wrap=True)
 
 
 def file_stem(name: str) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from hetgym._text import plain
 from hetgym._version import VERSION
 from hetgym.cli.adversary import adversary
 from hetgym.cli.bench import bench
@@ -127,6 +128,5 @@ def _complain(message: str, code: int = BAD_INPUT) -> int:
 def _line(text: str) -> str:
     """A text on one line, words of excessive length cut."""
     half = LONGEST_WORD // 2
-    return re.sub(
-        rf"\S{{{LONGEST_WORD + 1},}}", lambda found: f"{found[0][:half]}…{found[0][-half:]}", " ".join(text.split())
-    )
+    words = plain(" ".join(text.split()))
+    return re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda found: f"{found[0][:half]}…{found[0][-half:]}", words)

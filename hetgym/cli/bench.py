@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hetgym._text import plain
 from hetgym.cli.options import (
     ForceOption,
     ImportOption,
@@ -120,7 +121,7 @@ def _problems(suite: str, files: Sequence[Path] | None, devices: int | None) -> 
     if not files:
         loaded = load_suite(suite)
         return loaded.name, tuple(loaded.specs)
-    title = files[0].stem if len(files) == 1 else f"{len(files)} problem files"
+    title = plain(files[0].stem) if len(files) == 1 else f"{len(files)} problem files"
     specs = ProblemSpec.files(files, devices)
     return title, tuple(ProblemSpec.held(spec.build(), spec.name) for spec in specs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hetgym._text import plain
 from hetgym.sim import Trace
 
 COLUMNS = 80
@@ -21,7 +22,8 @@ def chart(trace: Trace, until: float) -> list[str]:
         trace: the run.
         until: time at the right edge [s]; not less than the makespan.
     """
-    names, operators = trace.problem.device_names, trace.problem.operator_names
+    p = trace.problem
+    names, operators = ([plain(name) for name in listed] for listed in (p.device_names, p.operator_names))
     lines = {name: [" "] * COLUMNS for name in names}
 
     def enter(row: str, start: float, finish: float, first: str, middle: str, last: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hetgym._input.config import LARGEST_BATCH
+from hetgym._sums import summed
 from hetgym.cli.exports import Exports, check_exports, parse_exports
 from hetgym.cli.options import ExportOption, ForceOption, JsonOption, NameOption, OutOption, Output
 
@@ -160,7 +161,7 @@ def _figures(problem: TrainingProblem, size: TransformerSize, plan: ParallelPlan
     from hetgym.costs.rates import peak_flops
 
     # A GPU without a rate for the dtype computes in another, at whose rate the layers are priced.
-    peak = sum(peak_flops(problem.cluster[name].device, size.dtype) * n for name, n in plan.used().items())
+    peak = summed(peak_flops(problem.cluster[name].device, size.dtype) * n for name, n in plan.used().items())
     rate = size.flops * plan.global_batch / step.seconds
     return {
         "seconds": step.seconds,

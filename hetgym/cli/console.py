@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Column, Table
+from rich.text import Text
+
+from hetgym._text import plain_lines
 
 WIDTH = 110
 """Columns of tables that do not go to a terminal."""
@@ -17,19 +22,35 @@ GAP, EDGE = 3, 1
 """Space beside a column of a table, and at its left edge."""
 
 
+class _Plain(Console):
+    """A console that reads nothing into names: neither markup nor emoji, and no control characters."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """A text as cells show it."""
+        return super().render_str(plain_lines(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of a table or text."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(plain_lines(segment.text), segment.style)
+
+
 def stdout() -> Console:
     """The console of results."""
-    return Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False, soft_wrap=False)
+    return _Plain(width=None if sys.stdout.isatty() else WIDTH, soft_wrap=False)
 
 
 def stderr() -> Console:
     """The console of progress and messages."""
-    return Console(stderr=True, highlight=False)
+    return _Plain(stderr=True)
 
 
 def tell(message: str) -> None:
     """A message on one line of stderr."""
-    stderr().print(message, markup=False, soft_wrap=True)
+    stderr().print(message, soft_wrap=True)
 
 
 def print_table(table: Table) -> None:
@@ -78,7 +99,7 @@ def print_json(document: dict[str, Any]) -> None:
 
 def print_path(label: str, path: object) -> None:
     """The path of a file or folder that was written."""
-    stdout().print(f"{label:>8}  {path}", markup=False, soft_wrap=True)
+    stdout().print(f"{label:>8}  {path}", soft_wrap=True)
 
 
 def progress(console: Console) -> Progress:
@@ -88,11 +109,11 @@ def progress(console: Console) -> Progress:
         console: console of stderr; nothing is shown if it is not a terminal.
     """
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("[dim]{task.fields[what]}"),
+        TextColumn("{task.fields[what]}", style="dim", markup=False),
         console=console,
         transient=True,
         disable=not console.is_terminal,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hetgym._sums import summed
 from hetgym.cli.exports import Exports, check_exports, parse_exports
 from hetgym.cli.options import (
     BatchOption,
@@ -219,7 +220,7 @@ def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
     console.print(block_table(blocks(best)))
     print_table(device_table(device_shares(best)))
     kinds = kind_seconds(best)
-    total = sum(kinds.values())
+    total = summed(kinds.values())
     if total > 0:
         named = [f"{kind} {percent(spent / total)}" for kind, spent in list(kinds.items())[:6]]
         console.print(f"run time by kind: {', '.join(named)}{', …' if len(kinds) > 6 else ''}", soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -89,12 +90,16 @@ def _cores(text: str) -> tuple[int, ...]:
     """Numbers of cores.
 
     Raises:
-        ConfigError: something else.
+        ConfigError: something else, or a core that this process may not use.
     """
     found = words(text)
     if not found or not all(word.isascii() and word.isdigit() and len(word) < 6 for word in found):
         raise ConfigError(f"--cores {text}: expected numbers separated by commas, as in 0,1")
-    return tuple(int(word) for word in found)
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    chosen = tuple(int(word) for word in found)
+    if not usable.issuperset(chosen):
+        raise ConfigError(f"--cores {text}: this process may use the cores {', '.join(map(str, sorted(usable)))}")
+    return chosen
 
 
 def _isa(text: str) -> str | dict[str, str]:

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hetgym._sums import summed
 from hetgym.bench.comparison import Against
 from hetgym.bench.formats import duration, number, percent
 from hetgym.bench.fronts import Choice
@@ -222,7 +223,7 @@ def block_table(found: Sequence[Block], most: int = 16) -> Table:
         found: the blocks, in the order of the model.
         most: largest number of blocks that are shown.
     """
-    total = sum(block.seconds for block in found)
+    total = summed(block.seconds for block in found)
     shown = sorted(sorted(range(len(found)), key=lambda k: -found[k].seconds)[:most])
     table = table_of("what goes where", "device", "operators", "time", "share", left=("what goes where", "device"))
     for k in shown:
@@ -232,8 +233,8 @@ def block_table(found: Sequence[Block], most: int = 16) -> Table:
         table.add_row(name, block.device, str(block.operators), duration(block.seconds), share)
     if len(found) > most:
         rest = [found[k] for k in sorted(set(range(len(found))) - set(shown))]
-        spent = sum(block.seconds for block in rest)
-        count = sum(block.operators for block in rest)
+        spent = summed(block.seconds for block in rest)
+        count = summed(block.operators for block in rest)
         table.add_row(
             f"{len(rest)} shorter blocks", "", str(count), duration(spent), percent(spent / total), style="dim"
         )

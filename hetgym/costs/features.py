@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.costs.rates import arithmetic, peak_flops
 from hetgym.device import Device
@@ -234,7 +235,10 @@ def _axes(op: Operator) -> list[float]:
     shape = (op.inputs or op.outputs or (Tensor(()),))[0].shape
     sizes = [_log(size) for size in reversed(shape[-4:])] + [0.0] * (4 - len(shape[-4:]))
     perm = op.attributes.get("perm", ())
-    return [*sizes, float(sum(p * 8**i for i, p in enumerate(reversed(perm[-4:])))) if isinstance(perm, tuple) else 0.0]
+    return [
+        *sizes,
+        float(summed(p * 8**i for i, p in enumerate(reversed(perm[-4:])))) if isinstance(perm, tuple) else 0.0,
+    ]
 
 
 def _tiling(batch: float, m: float, n: float, tile: int, processors: float) -> tuple[float, float, float]:
@@ -311,7 +315,7 @@ def _attention(op: Operator) -> _Loops:
 def _recurrent(op: Operator) -> _Loops:
     weights = [t.shape for t in op.inputs if t.constant and len(t.shape) >= 2]
     rows = math.prod(op.inputs[0].shape[:-1])
-    return 1.0, float(rows), float(weights[0][-2]), float(sum(shape[-1] for shape in weights))
+    return 1.0, float(rows), float(weights[0][-2]), float(summed(shape[-1] for shape in weights))
 
 
 def _pool(op: Operator) -> _Loops:

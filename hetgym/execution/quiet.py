@@ -10,6 +10,8 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from hetgym._sums import summed
+
 LIMIT = 0.05
 """Largest share of the cores' time that other processes may use."""
 
@@ -35,7 +37,7 @@ def busy_ticks(cores: Collection[int], text: str | None = None) -> int | None:
         name, *numbers = line.split()
         if name[:3] == "cpu" and name[3:].isdigit() and int(name[3:]) in cores:
             ticks = [int(number) for number in numbers[:8]]  # user time already includes guest time
-            total += sum(ticks) - sum(ticks[at] for at in _IDLE)
+            total += summed(ticks) - summed(ticks[at] for at in _IDLE)
     return total
 
 

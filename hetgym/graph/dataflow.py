@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._deferred import Deferred
+from hetgym._sums import summed
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.errors import GraphError
 from hetgym.graph import topology
@@ -261,8 +262,8 @@ class DataflowGraph(Deferred):
         named = [dict.fromkeys(t for t in op.inputs if t.constant and t.name) for op in self.operators]
         readers = Counter(t.name for tensors in named for t in tensors)
         share = [
-            sum(t.bytes / readers[t.name] for t in tensors)
-            + sum(t.bytes for t in op.inputs if t.constant and not t.name)
+            summed(t.bytes / readers[t.name] for t in tensors)
+            + summed(t.bytes for t in op.inputs if t.constant and not t.name)
             for op, tensors in zip(self.operators, named, strict=True)
         ]
         return frozen(np.array(share, np.float64))

@@ -74,14 +74,20 @@ def from_networkx(graph: Any, name: str | None = None) -> DataflowGraph:
             raise GraphError(f"{where}: kind is {shown(kind)}, expected text")
         attributes = _attributes(kind, data, where)
         operators.append(Operator(_name(label), kind, inputs, outputs[label].tensors, attributes))
-    return DataflowGraph(operators, edges, name if name is not None else str(graph.name or "graph"))
+    return DataflowGraph(operators, edges, name if name is not None else _title(graph))
 
 
 def _name(label: Any) -> str:
     try:
         return str(label)
-    except ValueError as cause:  # a whole number of thousands of digits
+    except Exception as cause:  # a whole number of thousands of digits, or an object of the caller's
         raise GraphError(f"node {shown(label)}: its label cannot be written out") from cause
+
+
+def _title(graph: Any) -> str:
+    """The name of a networkx graph; ``graph`` if it has none, or attributes that are no mapping, as files may state."""
+    found = graph.graph.get("name") if isinstance(graph.graph, Mapping) else None
+    return _name(found or "graph")
 
 
 def to_networkx(graph: DataflowGraph) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from hetgym._input.files import as_path, read_bytes
 from hetgym._input.notes import left_out
+from hetgym._text import plain
 from hetgym.errors import GraphError, require, shown
 from hetgym.graph.assembly import assemble, living
 from hetgym.graph.dataflow import DataflowGraph
@@ -110,7 +111,7 @@ def _read(model: object) -> tuple[onnx.ModelProto, str, str]:
     path = as_path(model, "an ONNX model", GraphError)
     data = read_bytes(path, FILE_LIMIT, GraphError)
     try:
-        return onnx.ModelProto.FromString(data), path.stem, str(path)
+        return onnx.ModelProto.FromString(data), plain(path.stem), str(path)
     except Exception as cause:  # protobuf's DecodeError, whose module differs between versions
         raise GraphError(f"{path}: not an ONNX model, or damaged ({cause})") from cause
 

@@ -15,6 +15,7 @@ from typing import IO, Any
 from hetgym._input.files import amount, as_path, decoded, open_file, reason
 from hetgym._input.json import parse
 from hetgym._input.notes import left_out
+from hetgym._text import plain
 from hetgym.errors import GraphError, HetgymError, shown
 from hetgym.graph.assembly import assemble
 from hetgym.graph.dataflow import DataflowGraph
@@ -52,7 +53,7 @@ def from_pt2(path: str | os.PathLike[str], name: str | None = None, *, strict: b
     walker = Walker(SavedTensor, reader.nodes(), reader.weights())
     try:
         walker.walk()
-        graph = assemble(name or file.stem, walker.values, walker.steps, walker.results)
+        graph = assemble(name or plain(file.stem), walker.values, walker.steps, walker.results)
     except GraphError as error:
         raise GraphError(f"{file}: {error}") from error.__cause__
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as cause:

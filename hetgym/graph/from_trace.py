@@ -10,6 +10,7 @@ from typing import Any
 from hetgym._input.files import as_path, read_text
 from hetgym._input.json import parse
 from hetgym._input.notes import left_out
+from hetgym._text import plain
 from hetgym.errors import GraphError
 from hetgym.graph.measured import MeasuredGraph
 from hetgym.graph.traces import chakra, chrome
@@ -124,7 +125,7 @@ def _document(file: Path) -> Any:
 
 
 def _stem(file: Path) -> str:
-    name = file.name
+    name = plain(file.name)
     for suffix in (".gz", ".json", ".trace", ".pt", ".et"):
         name = name.removesuffix(suffix)
-    return name or file.name
+    return name or plain(file.name)

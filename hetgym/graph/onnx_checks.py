@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from hetgym._sums import summed
 from hetgym.errors import GraphError, shown
 from hetgym.graph.assembly import MAX_RANK
 from hetgym.graph.ops import Tensor
@@ -86,8 +87,8 @@ def check_calls(model: onnx.ModelProto) -> None:
         for node in nodes:
             more = called((_domain(node.domain), node.op_type))
             inside = [unfolded(graph.node) for graph in _subgraphs(node)]
-            count += max(1, more[0]) + sum(part[0] for part in inside)
-            size += node.ByteSize() + more[1] + sum(part[1] for part in inside)
+            count += max(1, more[0]) + summed(part[0] for part in inside)
+            size += node.ByteSize() + more[1] + summed(part[1] for part in inside)
             if count > MAX_INLINED or size > MAX_INLINED_BYTES:
                 raise GraphError(
                     f"its functions unfold to more than {MAX_INLINED} nodes or {MAX_INLINED_BYTES >> 20} MiB"

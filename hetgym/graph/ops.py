@@ -13,6 +13,8 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Any
 
+from hetgym._sums import summed
+
 Attribute = int | float | str | tuple[int, ...]
 
 DTYPE_BYTES: dict[str, float] = {
@@ -137,12 +139,12 @@ class Operator:
     @property
     def output_bytes(self) -> float:
         """Bytes of all outputs [byte]."""
-        return float(sum(t.bytes for t in self.outputs))
+        return float(summed(t.bytes for t in self.outputs))
 
     @property
     def weight_bytes(self) -> float:
         """Bytes of all constant operands [byte]."""
-        return float(sum(t.bytes for t in self.inputs if t.constant))
+        return float(summed(t.bytes for t in self.inputs if t.constant))
 
     @property
     def dtype(self) -> str:
@@ -169,7 +171,7 @@ class OpKind:
 
 
 def _out(op: Operator) -> int:
-    return sum(t.size for t in op.outputs)
+    return summed(t.size for t in op.outputs)
 
 
 def _in(op: Operator) -> int:
@@ -181,12 +183,12 @@ def _nothing(op: Operator) -> float:
 
 
 def _all_inputs(op: Operator) -> float:
-    return sum(t.bytes for t in op.inputs)
+    return summed(t.bytes for t in op.inputs)
 
 
 def _as_written(op: Operator) -> float:
     """Bytes read by a movement that touches only what it returns: a slice, or a gather from a large table."""
-    return sum(t.bytes for t in op.outputs) + sum(t.bytes for t in op.inputs[1:] if not t.constant)
+    return summed(t.bytes for t in op.outputs) + summed(t.bytes for t in op.inputs[1:] if not t.constant)
 
 
 def _per_output(count: float) -> Callable[[Operator], float]:
@@ -238,8 +240,8 @@ def _recurrent(op: Operator) -> float:
     rows = math.prod(op.inputs[0].shape[:-1])
     weights = [t for t in op.inputs[1:] if t.constant and len(t.shape) >= 2]
     matrices = [t for t in weights if t.shape[-2] == weights[0].shape[-2]]  # neither biases nor initial states
-    gates = sum(math.prod(t.shape[:-1]) for t in matrices) / 2  # an input and a recurrent matrix share the gates
-    return 2.0 * rows * sum(t.size for t in matrices) + 10.0 * rows * gates
+    gates = summed(math.prod(t.shape[:-1]) for t in matrices) / 2  # an input and a recurrent matrix share the gates
+    return 2.0 * rows * summed(t.size for t in matrices) + 10.0 * rows * gates
 
 
 def _grouped(op: Operator) -> float:
@@ -257,7 +259,7 @@ def _grouped_reads(op: Operator) -> float:
 
 def _in_place(op: Operator) -> float:
     """What replaces a part of the tensor that follows it among the operands is read, and written to that tensor."""
-    return 2.0 * sum(t.bytes for t in op.inputs if not t.constant)
+    return 2.0 * summed(t.bytes for t in op.inputs if not t.constant)
 
 
 def _einsum(op: Operator) -> float:

@@ -23,6 +23,7 @@ import gzip
 import io
 import json
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,9 +34,10 @@ import numpy as np
 
 from hetgym._input.files import as_path, read_text, write_bytes
 from hetgym._input.json import parse
+from hetgym._text import csv_text, value_of
 from hetgym._types import BoolArray, FloatArray
 from hetgym.errors import ArtefactError, GraphError
-from hetgym.graph.assembly import check_tensor
+from hetgym.graph.assembly import check_operator, check_tensor
 from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor
 
 COLUMNS = (
@@ -169,11 +171,7 @@ class Measurements:
             ArtefactError: the file cannot be written; nothing is left behind.
         """
         target = Path(path)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(row.row() for row in self.rows)
-        data = text.getvalue().encode()
+        data = csv_text([COLUMNS, *(row.row() for row in self.rows)]).encode()
         if target.suffix == ".gz":
             data = gzip.compress(data, 9, mtime=0)
         write_bytes(target, data, ArtefactError)
@@ -210,7 +208,7 @@ def read_rows(text: str, where: str, torn: bool = False) -> Iterator[Measurement
         if header is None or tuple(header) != COLUMNS:
             raise ArtefactError(f"{where}: not a table of measurements; its first line must be {','.join(COLUMNS)}")
         for number, fields in enumerate(lines, 2):
-            yield _measurement(fields, f"{where}: line {number}")
+            yield _measurement([value_of(text) for text in fields], f"{where}: line {number}")
     except csv.Error as cause:
         raise ArtefactError(f"{where}: not a CSV file ({cause})") from cause
 
@@ -230,13 +228,9 @@ class Journal:
             ArtefactError: the file is not a journal.
         """
         journal = cls(path)
-        if path.exists():
+        if os.path.exists(path):  # unlike Path.exists it takes names of any length
             journal.rows = list(read_rows(read_text(path, LIMIT_BYTES, ArtefactError), str(path), torn=True))
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(row.row() for row in journal.rows)
-        write_bytes(path, text.getvalue().encode(), ArtefactError)
+        write_bytes(path, csv_text([COLUMNS, *(row.row() for row in journal.rows)]).encode(), ArtefactError)
         return journal
 
     def add(self, rows: Iterable[Measurement]) -> None:
@@ -246,9 +240,7 @@ class Journal:
             OSError: the file cannot be written.
         """
         added = list(rows)
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(row.row() for row in added)
-        rest = memoryview(text.getvalue().encode())
+        rest = memoryview(csv_text(row.row() for row in added).encode())
         with self.path.open("ab", buffering=0) as file:
             while rest:
                 rest = rest[file.write(rest) :]
@@ -267,6 +259,11 @@ def _measurement(fields: list[str], where: str) -> Measurement:
     inputs, outputs = parse_tensors(values["inputs"], where), parse_tensors(values["outputs"], where)
     operator = Operator(values["source"], values["kind"], inputs, outputs, attributes_of(values["attributes"], where))
     ok = values["status"] == "ok"
+    if operator.kind != "Graph":
+        try:
+            check_operator(operator, where)
+        except GraphError as error:
+            raise ArtefactError(str(error)) from error.__cause__
     seconds, p10, p90 = (
         _number(values[key], f"{where}: {key}") if ok else math.nan for key in ("seconds", "p10", "p90")
     )

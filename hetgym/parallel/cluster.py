@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hetgym._input.config import check_number
+from hetgym._sums import summed
 from hetgym.device import Device
 from hetgym.errors import PlatformError, unknown_name
 from hetgym.parallel.network import Network
@@ -125,4 +126,4 @@ class Cluster:
     @property
     def gpus(self) -> int:
         """Number of GPUs of all pools."""
-        return sum(pool.gpus for pool in self.pools)
+        return summed(pool.gpus for pool in self.pools)

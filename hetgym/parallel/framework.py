@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hetgym._input.config import check_number
+from hetgym._sums import summed
 from hetgym.errors import ConfigError, unknown_name
 
 
@@ -80,7 +81,7 @@ class Framework:
         parts = self.state_bytes - self.weight_bytes - self.kept_bytes, self.kept_bytes, self.weight_bytes
         if not self.zero:
             return float(self.state_bytes)
-        return float(sum(part / data if k < self.zero else part for k, part in enumerate(parts)))
+        return float(summed(part / data if k < self.zero else part for k, part in enumerate(parts)))
 
 
 FRAMEWORKS: dict[str, Framework] = {

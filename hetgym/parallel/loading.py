@@ -10,6 +10,7 @@ from hetgym._input.config import read
 from hetgym._input.files import as_path
 from hetgym._input.parts import part
 from hetgym._input.yaml import load_yaml
+from hetgym._text import plain
 from hetgym.costs.collectives import LINKS
 from hetgym.device import Device
 from hetgym.errors import PlatformError, unknown_name
@@ -69,7 +70,7 @@ def load_cluster(cluster: str | Path) -> Cluster:
         if str(cluster) not in cluster_names():
             raise unknown_name("cluster", str(cluster), cluster_names())
         file = _PRESETS / f"{cluster}.yaml"
-    document = read(_Document, {"name": file.stem, **load_yaml(file)}, str(cluster))
+    document = read(_Document, {"name": plain(file.stem), **load_yaml(file)}, str(cluster))
     try:
         return Cluster(document.name, _pools(document, cluster))
     except PlatformError as error:

@@ -12,6 +12,7 @@ from typing import Any
 from hetgym._input.config import LARGEST_BATCH, read
 from hetgym._input.files import as_path, read_text, write_bytes
 from hetgym._input.json import parse
+from hetgym._sums import summed
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.pipeline import SCHEDULES
 
@@ -69,7 +70,7 @@ class Stage:
     @property
     def gpus(self) -> int:
         """Number of GPUs of all replicas."""
-        return sum(group.tensor for group in self.groups)
+        return summed(group.tensor for group in self.groups)
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ class ParallelPlan:
     @property
     def gpus(self) -> int:
         """Number of GPUs of all stages."""
-        return sum(stage.gpus for stage in self.stages[: self.depth])
+        return summed(stage.gpus for stage in self.stages[: self.depth])
 
     def used(self) -> dict[str, int]:
         """Pool -> number of its GPUs that the plan uses."""

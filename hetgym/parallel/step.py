@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError
 from hetgym.parallel.cluster import Cluster
@@ -98,14 +99,14 @@ def training_step(
     reduced, updated = np.zeros(p), np.zeros(p)
     for s in range(p):
         pieces = plan.stages[s::p]
-        reduced[s] = sum(gradient_all_reduce(plan, stage, costs, cluster, framework) for stage in pieces)
+        reduced[s] = summed(gradient_all_reduce(plan, stage, costs, cluster, framework) for stage in pieces)
         if framework.overlap:
             last = busy[s] / plan.micro_batches * 2.0 / 3.0
-            reduced[s] = max(reduced[s] - last, reduced[s] / max(1, sum(k.last - k.first + 1 for k in pieces)))
+            reduced[s] = max(reduced[s] - last, reduced[s] / max(1, summed(k.last - k.first + 1 for k in pieces)))
         for group in dict.fromkeys(plan.stages[s].groups):
             passes, _ = _known(costs, group, plan.micro_batch)
             shared = plan.replicas if framework.zero else 1
-            updated[s] = max(updated[s], sum(float(passes.update[stage.layers].sum()) for stage in pieces) / shared)
+            updated[s] = max(updated[s], summed(float(passes.update[stage.layers].sum()) for stage in pieces) / shared)
     after = float((ends + reduced).max())
     total = float((ends + reduced + updated).max())
     memory, capacity = stage_memory(plan, costs, cluster, framework)
@@ -271,7 +272,7 @@ def misplaced(plan: ParallelPlan, cluster: Cluster) -> str:
             of_pool = counts.setdefault(group.pool, {})
             of_pool[group.tensor] = of_pool.get(group.tensor, 0) + 1
     for name, groups in counts.items():
-        pool, used = cluster[name], sum(tensor * n for tensor, n in groups.items())
+        pool, used = cluster[name], summed(tensor * n for tensor, n in groups.items())
         if used > pool.gpus:
             return f"the plan uses {used} GPUs of pool {name!r}, which has {pool.gpus}"
         if not pool.holds(groups):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hetgym._input.config import check_number
+from hetgym._sums import summed
 from hetgym._types import frozen
 from hetgym.costs import AutoCosts, CostModel
 from hetgym.costs.gpu.gemm import MEMORY_EFFICIENCY
@@ -352,7 +353,7 @@ def _kept(size: TransformerSize, tensor: int, sequence: bool = False) -> float:
                 if not value.constant:
                     share = tensor if sequence and op.kind == "MatMul" and value.shape == gathered else 1
                     kept[f"{op.name}{k}", value.shape] = value.bytes / share
-    return sum(kept.values())
+    return summed(kept.values())
 
 
 def _width(dtype: str) -> float:

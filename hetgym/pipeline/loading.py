@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hetgym._text import plain
 from hetgym.errors import ProblemError
 from hetgym.pipeline.problem import DeviceKind, PipelineProblem
 from hetgym.workloads.dnn_partitioning import is_partitioning, read_partitioning
@@ -43,5 +44,5 @@ def load(path: str | os.PathLike[str]) -> PipelineProblem:
         colour=found.colour,
         backward=found.backward,
         operator_names=found.names,
-        name=file.name.removesuffix(".gz").removesuffix(".json"),
+        name=plain(file.name.removesuffix(".gz").removesuffix(".json")),
     )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.errors import InvalidSchedule, ProblemError
 from hetgym.graph import topology
@@ -89,7 +90,7 @@ class PipelineProblem:
     ) -> None:
         self.name = name
         self.kinds = tuple(kinds)
-        if sum(kind.count for kind in self.kinds) == 0:
+        if summed(kind.count for kind in self.kinds) == 0:
             raise ProblemError(f"pipeline {name!r}: it needs at least one device")
         table = self._numbers("cost", cost, finite=False)
         if table.ndim != 2 or len(table) == 0 or table.shape[1] != len(self.kinds):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import frozen
 from hetgym.errors import ProblemError
 from hetgym.pipeline.contraction import bind
@@ -79,7 +80,7 @@ def _equal_cuts(cuts: CutProblem) -> list[list[Stage]]:
     """Equal cuts over all devices and over those of each kind, for every possible number of rounds."""
     n, most, found = len(cuts.names), cuts.objective.rounds, []
     counts, first = (numbers.tolist() for numbers in counts_and_first(cuts.problem))
-    groups = [range(sum(counts)), *(range(k, k + count) for k, count in zip(first, counts, strict=True) if count)]
+    groups = [range(summed(counts)), *(range(k, k + count) for k, count in zip(first, counts, strict=True) if count)]
     for group in groups:
         p = min(len(group), n)
         for rounds in range(1, most + 1):

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from hetgym._sums import summed
 from hetgym.errors import require, unknown_name
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
@@ -205,7 +206,7 @@ def _concat(n: int, c: int, other: int, side: int, parts: int) -> Operator:
     parts = 2 + parts % 3
     sizes = [c, *([other] * (parts - 1))]
     operands = tuple(Tensor((n, size, side, side)) for size in sizes)
-    return Operator("concat", "Concat", operands, (Tensor((n, sum(sizes), side, side)),), {"axis": 1})
+    return Operator("concat", "Concat", operands, (Tensor((n, summed(sizes), side, side)),), {"axis": 1})
 
 
 def _split(n: int, c: int, side: int, parts: int) -> Operator | None:

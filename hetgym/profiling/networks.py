@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.generators.network import Network, Value, weight_of
 from hetgym.graph.generators.networks import lstm_grid, transformer
@@ -220,7 +221,7 @@ def dense(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
             else:
                 y = b.conv(b.unary(b.norm(x)), 4 * growth, 1)
                 parts = [x, b.conv(b.unary(b.norm(y)), growth, 3)]
-            channels = sum(part.tensor.shape[1] for part in parts)
+            channels = summed(part.tensor.shape[1] for part in parts)
             x = b.net.one(b.at("concat"), "Concat", parts, (b.batch, channels, *x.tensor.shape[2:]), axis=1)
         x = b.conv(b.unary(b.norm(x)), max(8, x.tensor.shape[1] // 2), 1)
         if x.tensor.shape[2] < 8:
@@ -340,7 +341,7 @@ def random_networks(count: int, seed: int = 0, size: Size = CORE) -> list[Datafl
     while len(found) < count:
         make = GENERATORS[len(found) % len(GENERATORS)]
         graph = make(rng, size.samples)
-        if sum(op.flops for op in graph.operators) <= size.network_flops:
+        if summed(op.flops for op in graph.operators) <= size.network_flops:
             name = f"random-{len(found)}-{make.__name__}"
             found.append(DataflowGraph(graph.operators, list(graph.edges), name))
     return found

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hetgym._input.files import as_path, read_text
-from hetgym.errors import ConfigError, suggestion
+from hetgym._sums import summed
+from hetgym._text import plain
+from hetgym.errors import ConfigError, GraphError, suggestion
+from hetgym.graph.assembly import check_operator
 from hetgym.graph.loading import load_graph
 from hetgym.graph.ops import Operator
 from hetgym.measurements.table import COLUMNS, DIRECTIONS, attributes_of, parse_tensors
@@ -54,7 +57,7 @@ def model_items(models: Sequence[str]) -> list[Item]:
         UnknownName: no such model.
         GraphError: a file that cannot be read.
     """
-    return [Item(Path(model).stem, graph=load_graph(model)) for model in models]
+    return [Item(plain(Path(model).stem), graph=load_graph(model)) for model in models]
 
 
 def table_items(path: str | Path) -> list[Item]:
@@ -89,16 +92,23 @@ def table_items(path: str | Path) -> list[Item]:
         if direction not in DIRECTIONS or not row["kind"]:
             raise ConfigError(f"{where}: the kind is empty, or the direction neither of {', '.join(DIRECTIONS)}")
         inputs, outputs = (parse_tensors(row[side], where) for side in ("inputs", "outputs"))
-        source = row.get("source") or file.stem
+        source = row.get("source") or plain(file.stem)
         attributes = attributes_of(row.get("attributes", ""), where)
-        items.append(Item(source, Operator(source, row["kind"], inputs, outputs, attributes), direction=direction))
+        operator = Operator(source, row["kind"], inputs, outputs, attributes)
+        try:
+            check_operator(operator, where)
+        except GraphError as error:
+            raise ConfigError(str(error)) from error.__cause__
+        items.append(Item(source, operator, direction=direction))
     return items
 
 
 def total(items: Sequence[Item]) -> str:
     """The contents of a plan in words."""
     graphs = sum(item.graph is not None for item in items)
-    return f"{len(items) - graphs} operators alone, {graphs} graphs with {sum(_size(item) for item in items)} operators"
+    return (
+        f"{len(items) - graphs} operators alone, {graphs} graphs with {summed(_size(item) for item in items)} operators"
+    )
 
 
 def _size(item: Item) -> int:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym.errors import ConfigError, ProfilingError
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Operator, Tensor
@@ -71,10 +72,12 @@ class Item:
         """Estimated memory for the measurement: operands twice, and gradients [byte]."""
         if self.operator is not None:
             op = self.operator
-            own = sum(t.bytes for t in (*op.inputs, *op.outputs))
+            own = summed(t.bytes for t in (*op.inputs, *op.outputs))
             return 2.0 * own * (2 if self.direction == "backward" else 1)
         assert self.graph is not None
-        return sum(op.weight_bytes for op in self.graph.operators) + sum(op.output_bytes for op in self.graph.operators)
+        return summed(op.weight_bytes for op in self.graph.operators) + summed(
+            op.output_bytes for op in self.graph.operators
+        )
 
 
 class Worker:
@@ -306,7 +309,7 @@ def merged(rows: Iterable[Measurement]) -> tuple[Measurement, ...]:
         seconds, p10, p90 = (
             float(np.median([getattr(row, name) for row in timed])) for name in ("seconds", "p10", "p90")
         )
-        repetitions = sum(row.repetitions for row in timed)
+        repetitions = summed(row.repetitions for row in timed)
         result.append(replace(timed[0], seconds=seconds, p10=p10, p90=p90, repetitions=repetitions))
     return tuple(result)
 

@@ -7,8 +7,6 @@ gets no answer in time kills the process and starts another. The process ends wi
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import sys
@@ -19,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from hetgym._process import end_with_parent
+from hetgym._text import csv_text
 from hetgym.errors import UnsupportedOperator
 from hetgym.graph.ops import Operator, Tensor
 from hetgym.graph.serialization import from_json
@@ -108,9 +107,7 @@ def _answer(request: dict[str, Any], device: str) -> str:
 
 
 def _operator(row: list[str], device: str) -> dict[str, Any]:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([COLUMNS, row])
-    (wanted,) = read_rows(text.getvalue(), "request")
+    (wanted,) = read_rows(csv_text([COLUMNS, row]), "request")
     bench = _bench(device)
     timing = (bench.backward if wanted.direction == "backward" else bench.forward)(wanted.operator)
     return {

@@ -11,6 +11,8 @@ import struct
 import sys
 from pathlib import Path
 
+from hetgym._sums import summed
+
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # system calls, the same on all architectures
 _GET_VERSION, _BENEATH = 1, 1
 _WRITE_FILE = 1 << 1
@@ -34,7 +36,7 @@ def allow_writing(folder: Path) -> bool:
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _GET_VERSION)
     if version < 1:
         return False
-    handled = _CHANGES | sum(right for since, right in _BY_VERSION.items() if version >= since)
+    handled = _CHANGES | summed(right for since, right in _BY_VERSION.items() if version >= since)
     attributes = struct.pack("=Q", handled)
     rules = libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
     if rules < 0:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import IntArray
 from hetgym.sim.record import Record
 
@@ -28,7 +29,7 @@ class Blame:
     @property
     def shares(self) -> dict[str, float]:
         """Cause -> share of the makespan; they sum to 1 if the makespan is not 0."""
-        total = sum(self.seconds.values())
+        total = summed(self.seconds.values())
         return {cause: value / total if total > 0 else 0.0 for cause, value in self.seconds.items()}
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hetgym._input.files import reason
+from hetgym._text import plain
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, require, shown, unknown_name
 from hetgym.graph.ops import GENERIC, KINDS
@@ -105,13 +106,15 @@ def draw(
     for centre, link in zip(centres[problem.num_devices :], links, strict=True):
         spans = transfers[link]
         _row(axes, centre, 0.5 * link_height, spans, [_TRANSFER] * len(spans), "none", crowded)
-    labels = [*problem.device_names, *(f"{problem.device_names[a]} → {problem.device_names[b]}" for a, b in links)]
+    names = [plain(name) for name in problem.device_names]
+    labels = [*names, *(f"{names[a]} → {names[b]}" for a, b in links)]
     axes.set_yticks(centres, labels, parse_math=False, fontsize=letters if link_height == 1 else 7)  # names may hold $
     axes.set_ylim(tall - 0.4, -0.6)
     axes.set_xlabel(f"time [{unit}]", fontsize=letters)
     axes.tick_params(axis="x", labelsize=letters)
+    duration = f"{trace.makespan / scale:.4g} {unit}"
     axes.set_title(
-        f"{problem.name} · {trace.scheduler or 'schedule'} · {trace.makespan / scale:.4g} {unit} ({trace.runtime})",
+        plain(f"{problem.name} · {trace.scheduler or 'schedule'} · {duration} ({trace.runtime})"),
         loc="left",
         fontsize=letters,
         parse_math=False,
@@ -184,7 +187,7 @@ def _bars(axes: Any, trace: Record, scale: float, colours: list[str], room: floa
         if problem.num_operators > _LABELS:
             continue
         for i, (begin, width) in zip(members.tolist(), spans, strict=True):
-            name = problem.operator_names[i]
+            name = plain(problem.operator_names[i])
             if width * room > 0.011 * len(name) * trace.makespan / scale:
                 axes.text(
                     begin + width / 2,
@@ -247,5 +250,5 @@ def _legend(figure: Any, axes: Any, trace: Record, groups: list[tuple[str, str]]
     if len(listed) > 1:
         bars = [axes.barh(0, 0, color=colour, label=label) for label, colour in listed]
         columns = max(1, min(len(listed), int(figure.get_figwidth() / 1.05)))
-        names = [label for label, _ in listed]
+        names = [plain(label) for label, _ in listed]
         figure.legend(bars, names, loc="outside lower left", ncols=columns, frameon=False, fontsize=8)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hetgym._input.files import as_path, decoded, read_unpacked
+from hetgym._text import plain
 from hetgym.errors import HetgymError, PlatformError, shown
 from hetgym.measurements import Dataset
 from hetgym.platform import Platform, load_platform
@@ -53,7 +54,7 @@ def import_platform(
         raise PlatformError(f"gpu is {shown(gpu)}, not the name of a GPU")
     if file.suffix in (".yaml", ".yml"):
         return load_platform(file)
-    title = name or file.name.partition(".")[0]
+    title = name or plain(file.name.partition(".")[0])
     if file.name.endswith(".csv.gz"):
         return _profiled(file, title)
     data = read_unpacked(file, LARGEST, PlatformError)

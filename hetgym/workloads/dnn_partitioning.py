@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym.errors import ProblemError
 from hetgym.problem import Problem
 from hetgym.workloads.documents import Row
@@ -126,7 +127,7 @@ def to_problem(found: Partitioning, name: str) -> Problem:
     c, a = found.cpus, found.accelerators
     rates = [size / seconds for _, _, seconds, size in found.edges if seconds > 0 and size > 0]
     sizes = Counter(colour for colour in found.colour if colour >= 0)
-    bound = sum(count for count in sizes.values() if count > 1)
+    bound = summed(count for count in sizes.values() if count > 1)
     nominal = float(np.median(rates)) if rates else 1.0
     bandwidth = np.full((c + a, c + a), nominal)
     bandwidth[:c, :c] = np.inf

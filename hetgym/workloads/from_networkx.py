@@ -85,7 +85,7 @@ def from_networkx(
         tensors=range(len(edges)) if graph.is_multigraph() else None,
         operator_names=[_text(label, "the label of a node") for label in graph],
         operator_kinds=[_text(kind, "the kind of a node") for _, kind in graph.nodes(data="kind", default="Task")],
-        name=_text(graph.name or "graph", "the name of the graph") if name is None else name,
+        name=_title(graph) if name is None else name,
     )
 
 
@@ -121,6 +121,11 @@ def _numbers(value: object, rank: int, where: str) -> FloatArray:
         wanted = "a number that is not negative" + (", or one for each device" if rank else "")
         raise ProblemError(f"{where} is {shown(value)}, not {wanted}")
     return array
+
+
+def _title(graph: Any) -> str:
+    found = graph.graph.get("name") if isinstance(graph.graph, Mapping) else None
+    return _text(found or "graph", "the name of the graph")
 
 
 def _text(value: object, what: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from hetgym._input.files import as_path
 from hetgym._input.notes import left_out
+from hetgym._text import plain
 from hetgym.errors import ConfigError, GraphError, ProblemError
 from hetgym.graph.from_trace import from_trace, is_protobuf, is_trace
 from hetgym.problem import Problem
@@ -103,11 +104,11 @@ def as_problem(source: Any) -> Problem:
 def _loaded(file: Path, devices: int | None, strict: bool) -> tuple[Problem, bool]:
     """Load a problem, and whether its notes were said before; messages about its content need not name the file."""
     if file.suffix in _WITHOUT_DEVICES:
-        return _WITHOUT_DEVICES[file.suffix](file, file.stem, devices), False
+        return _WITHOUT_DEVICES[file.suffix](file, plain(file.stem), devices), False
     if devices is not None:
         raise ProblemError(f"{file}: only task graphs (.stg, .dot, .gv) take a number of devices")
     if file.suffix in _WITH_DEVICES:
-        return _WITH_DEVICES[file.suffix](file, file.stem), False
+        return _WITH_DEVICES[file.suffix](file, plain(file.stem)), False
     if file.suffix == ".npz":
         return Problem.load(file), True
     if is_protobuf(file):
@@ -122,7 +123,7 @@ def _loaded(file: Path, devices: int | None, strict: bool) -> tuple[Problem, boo
     if is_trace(parsed):
         return _recorded(file, strict), True
     document = as_document(parsed, file)
-    name = file.name.removesuffix(".gz").removesuffix(".json")
+    name = plain(file.name.removesuffix(".gz").removesuffix(".json"))
     if dnn_partitioning.is_partitioning(document):
         return dnn_partitioning.to_problem(dnn_partitioning.read_partitioning(document, str(file)), name), False
     if wfcommons.is_workflow(document):
@@ -135,7 +136,7 @@ def _loaded(file: Path, devices: int | None, strict: bool) -> tuple[Problem, boo
 def _job_shop(file: Path) -> Problem | None:
     """The job shop of a file without a suffix; None unless each job visits every machine once."""
     try:
-        shop = read_job_shop(file, file.name)
+        shop = read_job_shop(file, plain(file.name))
     except ProblemError:
         return None
     n, d = shop.cost.shape

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hetgym._text import plain
 from hetgym.errors import ConfigError, ProblemError, shown
 from hetgym.problem import Problem
 from hetgym.workloads.best_known import BestKnown
@@ -152,8 +153,8 @@ class ProblemSpec:
             devices: see :func:`hetgym.load_problem`; if given, it becomes part of the names.
         """
         files = [Path(path).absolute() for path in paths]
-        labels = [file.stem for file in files]
-        for longer in (lambda file: f"{file.parent.name}-{file.stem}", lambda file: file.name):
+        labels = [plain(file.stem) for file in files]
+        for longer in (lambda file: plain(f"{file.parent.name}-{file.stem}"), lambda file: plain(file.name)):
             times = Counter(labels)
             labels = [longer(file) if times[label] > 1 else label for file, label in zip(files, labels, strict=True)]
         return [cls.file(path, devices, label) for path, label in zip(paths, labels, strict=True)]
@@ -167,7 +168,7 @@ class ProblemSpec:
             devices: see :func:`hetgym.load_problem`; if given, it becomes part of the name.
             label: the name; by default that of the file.
         """
-        label = label or Path(path).stem
+        label = label or plain(Path(path).stem)
         name = label if devices is None else f"{label}@{devices}-devices"
         graph, _, platform = name.partition("@")
         return cls(name, graph, platform or "-", lambda: load_problem(path, devices))
@@ -187,7 +188,7 @@ class ProblemSpec:
 def _stem(source: str, suffixes: tuple[str, ...]) -> str:
     """The name of a file without folder and suffix; any other name as it is."""
     suffix = next((suffix for suffix in reversed(suffixes) if source.endswith(suffix)), "")
-    return Path(source).name.removesuffix(suffix) if suffix else source
+    return plain(Path(source).name.removesuffix(suffix) if suffix else source)
 
 
 @lru_cache(maxsize=8)

@@ -39,6 +39,7 @@ from hetgym._input.config import read
 from hetgym._input.files import as_path, reason
 from hetgym._input.parts import part
 from hetgym._input.yaml import load_yaml
+from hetgym._text import plain
 from hetgym.errors import ConfigError, ProblemError, shown, unknown_name
 from hetgym.workloads.best_known import load_best_known
 from hetgym.workloads.examples import textbook
@@ -145,7 +146,7 @@ def load_suite(source: str | Path) -> Suite:
         if spec.name in seen:
             raise ConfigError(f"{path}: problem {spec.name!r} is listed twice")
         seen.add(spec.name)
-    return Suite(path.stem, document.summary, specs)
+    return Suite(plain(path.stem), document.summary, specs)
 
 
 def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray, Int64Array
 from hetgym.errors import ProblemError, shown
 from hetgym.problem import Problem
@@ -111,15 +112,15 @@ def _devices(tasks: list[_Task], machines: list[_Machine]) -> tuple[list[str], l
     counts = [min(machine.cores // unit, len(tasks)) for machine in machines]
     counts = counts if any(counts) else [1] * len(machines)
     most = max(1, min(MOST_DEVICES, MOST_COSTS // max(1, len(tasks))))
-    share = most if sum(counts) <= most else max(1, most // len(machines))
+    share = most if summed(counts) <= most else max(1, most // len(machines))
     largest = sorted((task.memory for task in tasks), reverse=True)
     for machine, count in zip(machines, counts, strict=True):
         if 0 < machine.memory < math.fsum(largest[:count]):
             notes.append(f"memory is left out: tasks side by side may need more than machine {shown(machine.name)} has")
             break
     devices = [machine.name for machine, count in zip(machines, counts, strict=True) for _ in range(min(count, share))]
-    if len(devices[:most]) < sum(counts):
-        notes.append(f"{sum(counts) - len(devices[:most])} of {sum(counts)} devices are left out")
+    if len(devices[:most]) < summed(counts):
+        notes.append(f"{summed(counts) - len(devices[:most])} of {summed(counts)} devices are left out")
     return devices[:most], notes
 
 

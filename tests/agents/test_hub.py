@@ -58,6 +58,22 @@ def test_the_hub_reads_the_page(tmp_path: Path) -> None:
     assert result.dataset_name == "HetSchedule-v0" and card.data.model_name == "a: name"
 
 
+@pytest.mark.parametrize("value", [10**400, -(10**400), float("inf"), float("nan")])
+def test_figures_that_no_float_holds_are_refused(value: float) -> None:
+    with pytest.raises(ArtefactError, match=r"the evaluation of the card has 'return' = .*, not a finite number"):
+        page({"evaluation": {"return": value}}, "a")
+
+
+def test_a_page_holds_plain_text_only() -> None:
+    card = {
+        "env": "E\n# x\ud800",
+        "evaluation": {"a\nb": 1.0},
+        "recipe": {"description": "d\x1b[1m", "algorithm": "ppo"},
+    }
+    found = page(card, "title\n\ud800")
+    assert found.encode() and "\x1b" not in found and "# title \\ud800" in found and "| `a b` | 1 |" in found
+
+
 def test_what_is_no_policy_is_refused(tmp_path: Path) -> None:
     target = tmp_path / "out"
     with pytest.raises(UnknownName, match="place-v1"):

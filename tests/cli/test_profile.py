@@ -54,6 +54,7 @@ def test_a_table_that_is_there_is_not_overwritten(profiled: Path) -> None:
         (("profile", "x", "--cores", "zero"), "--cores zero"),
         (("profile", "x", "--time-limit", "20"), "'20'"),
         (("profile", "x", "--memory-limit", "8"), "Invalid size '8'"),
+        (("profile", "x", "--cores", "99999"), "--cores 99999: this process may use the cores "),
         (("profile", "x", "--isa", "avx3"), "unknown instruction set 'avx3'"),
         (("profile", "x", "--isa", "mkl=avx2,aten=x"), "unknown instruction set 'x' for aten"),
         (("profile", "x", "--designs", "none", "--networks", "0", "--shapes", "none.csv"), "none.csv"),

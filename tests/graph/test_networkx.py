@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from hetgym import GraphError
+from hetgym import GraphError, workloads
 from hetgym.graph import GENERATORS, Tensor, from_networkx, generate_graph, to_networkx
 
 
@@ -84,6 +84,16 @@ def test_an_undirected_graph_a_cycle_and_no_graph():
         from_networkx(nx.DiGraph())
     with pytest.raises(GraphError, match="takes a DataflowGraph, not DiGraph"):
         to_networkx(chain())
+
+
+def test_attributes_of_the_graph_may_be_anything():
+    """As in node-link JSON whose field ``graph`` is a number."""
+    for attributes, name in ((0.5, "graph"), ({"name": 7}, "7"), ({"name": ""}, "graph"), ([], "graph")):
+        g = nx.DiGraph()
+        g.add_node("a", flops=1, cost=[1.0])
+        g.graph = attributes
+        assert from_networkx(g).name == name
+        assert workloads.from_networkx(g).name == name
 
 
 def test_labels_that_read_alike():

@@ -13,7 +13,8 @@ import pytest
 from numba.core.caching import IndexDataCacheFile
 
 import hetgym
-from hetgym._kernels.jit import known_kernels, lean, save_kernel, step
+from hetgym._kernels.cache import known_kernels, save_kernel
+from hetgym._kernels.jit import lean, step
 
 SCRIPT = """
 import numpy as np
@@ -70,7 +71,7 @@ def test_a_constant_that_kernels_import_is_part_of_their_stamp(tmp_path: Path) -
     shutil.copytree(Path(hetgym.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
 
     def stamp() -> str:
-        script = "from hetgym._kernels.jit import sources_stamp; print(sources_stamp())"
+        script = "from hetgym._kernels.cache import sources_stamp; print(sources_stamp())"
         done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
         return done.stdout
 

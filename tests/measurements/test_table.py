@@ -72,12 +72,19 @@ GOOD = "Relu,float32(2),float32(2),,forward,graph,net,1,1e-5,1e-5,1e-5,9,ok"
         (f"{HEAD}\n" + GOOD.replace(",,", ',"{""a"":{}}",', 1) + "\n", "attribute 'a'"),
         (f"{HEAD}\n" + GOOD.replace(",,", ',"{",', 1) + "\n", "not JSON"),
         (f'{HEAD}\n"Relu', "not a CSV file"),
+        (f"{HEAD}\n{GOOD.replace('Relu', 'Conv')}\n", "line 2: operator 'net' is no valid Conv"),
+        (f"{HEAD}\n{GOOD.replace('Relu', 'Attention')}\n", "line 2: operator 'net' is no valid Attention"),
         (f"{HEAD}\n,{GOOD.partition(',')[2]}\n", "the kind is empty"),
     ],
 )
 def test_bad_tables_are_refused_in_a_sentence(text, words):
     with pytest.raises(ArtefactError, match="(?s)" + words.replace("(", r"\(")):
         list(read_rows(text, "file"))
+
+
+def test_a_name_that_is_too_long_for_a_file(tmp_path):
+    with pytest.raises(ArtefactError, match="cannot be written"):
+        Journal.open(tmp_path / f"{'n' * 300}.csv")
 
 
 def test_bad_files_are_refused(tmp_path):

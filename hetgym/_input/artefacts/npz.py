@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hetgym._input.artefacts.kind import Array, Arrays, Kind, check_names, check_numbers, check_type, header_of
 from hetgym._input.files import Refusal, amount, atomic_write, open_file, reason
+from hetgym._sums import summed
 from hetgym.errors import HetgymError
 
 DIRECTORY_LIMIT = 4 << 20
@@ -36,8 +37,11 @@ def save_npz(target: Path | IO[bytes], header: Mapping[str, Any], arrays: Arrays
         HetgymError: the kind's error: the file cannot be written, or would be too large to be read again; nothing is
             left behind.
     """
-    text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), np.uint8)
-    if len(text) > kind.header_limit or sum(array.nbytes for array in arrays.values()) > kind.limit:
+    document = json.dumps(header, sort_keys=True)
+    if "\\ud" in document and not _encodes(json.dumps(header, ensure_ascii=False)):
+        raise kind.error(f"{file_name(target)}: cannot be written (a name holds half of a surrogate pair)")
+    text = np.frombuffer(document.encode(), np.uint8)
+    if len(text) > kind.header_limit or summed(array.nbytes for array in arrays.values()) > kind.limit:
         raise kind.error(
             f"{file_name(target)}: cannot be written (a file of this kind holds up to {amount(kind.header_limit)} of "
             f"header and {amount(kind.limit)} of arrays)"
@@ -50,6 +54,13 @@ def save_npz(target: Path | IO[bytes], header: Mapping[str, Any], arrays: Arrays
             np.savez_compressed(target, **members)
     except (OSError, ValueError) as cause:
         raise kind.error(f"{file_name(target)}: cannot be written ({reason(cause)})") from cause
+
+
+def _encodes(text: str) -> bool:
+    try:
+        return bool(text.encode() or True)
+    except UnicodeEncodeError:
+        return False
 
 
 def load_npz(source: Path | IO[bytes], kind: Kind) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -85,7 +96,7 @@ def _unpacked(file: IO[bytes], where: str, kind: Kind) -> tuple[dict[str, Any], 
         header = header_of(text.tobytes(), where, kind)
         declared = kind.declare(header, members.keys(), where)
         check_names(declared, members, where, kind.error)
-        total = sum(info.file_size for info in members.values())
+        total = summed(info.file_size for info in members.values())
         if total > kind.limit:
             raise kind.error(f"{where}: unpacks to more than {amount(kind.limit)}")
         sizes: dict[str, int] = {}

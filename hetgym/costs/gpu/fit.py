@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.costs.forest import Forest
 from hetgym.costs.gpu.clock import Sustained, wide
@@ -239,7 +240,7 @@ def law(shares: Mapping[Gpu, float]) -> Sustained:
         for gpu, share in shares.items():
             logs[wide(gpu)].append(float(np.log(share / trial.clock(gpu))))
         means = {full: float(np.mean(values)) for full, values in logs.items() if values}
-        loss = sum((value - means[full]) ** 2 for full, values in logs.items() for value in values)
+        loss = summed((value - means[full]) ** 2 for full, values in logs.items() for value in values)
         if loss < least - 1e-12:
             free = min(float(np.exp(means[False])), 1.0) if False in means else Sustained().free
             taken = min(float(np.exp(means[True])), 1.0) if True in means else Sustained().full

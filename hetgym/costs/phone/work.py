@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.costs.features import loops
 from hetgym.costs.fused import anchor_of
@@ -125,7 +126,7 @@ def _row(op: Operator) -> list[float]:
     whole = list(zip(parts, before, shapes, strict=False))
     views = [_padded(shape) for kind, source, shape in whole if kind == "View" and not _reorders(source, shape)]
     row[_NUMBER["views"]] = float(len(views))
-    row[_NUMBER["elements of views"]] = 2.0 * sum(views)
+    row[_NUMBER["elements of views"]] = 2.0 * summed(views)
     if op.spec.family == "view":
         return row
     anchor, _ = anchor_of(op)
@@ -169,10 +170,12 @@ def _move(row: list[float], group: str, moved: float) -> None:
 def _anchor(op: Operator, anchor: Operator, row: list[float]) -> None:
     """Add the amounts of an operator's anchor, with all that the fused operator reads and writes."""
     family = anchor.spec.family
-    weights = float(sum(t.size for t in op.inputs if t.constant)) if family in ("conv", "matmul", "recurrent") else 0.0
-    moved = sum(_padded(t.shape) for t in op.outputs)
+    weights = (
+        float(summed(t.size for t in op.inputs if t.constant)) if family in ("conv", "matmul", "recurrent") else 0.0
+    )
+    moved = summed(_padded(t.shape) for t in op.outputs)
     selects = anchor.kind in ("Slice", "Split", "Gather", "GatherElements", "GatherND")  # read what they write
-    moved += moved if selects else sum(_padded(t.shape) for t in op.inputs if not t.constant)
+    moved += moved if selects else summed(_padded(t.shape) for t in op.inputs if not t.constant)
     shape = anchor.outputs[0].shape if anchor.outputs else ()
     kind = _resizing(anchor) if anchor.kind == "Resize" else _group(anchor.kind, family, shape)
     row[_NUMBER["operators"]] += 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._text import plain
 from hetgym._types import FloatArray
 from hetgym.envs.cluster.episode import Episode
 from hetgym.envs.core.rendering import FRAME_DPI, FRAME_INCHES
@@ -62,10 +63,11 @@ def step_pixels(at: Episode, value: float) -> npt.NDArray[np.uint8]:
     canvas = FigureCanvasAgg(figure)
     axes = figure.subplots()
     axes.barh(range(len(slots)), slots / scale, color=[f"C{k % max(1, at.depth) % 10}" for k in range(len(slots))])
-    axes.set_yticks(range(len(slots)), [_name(at, k) for k in range(len(slots))])
+    axes.set_yticks(range(len(slots)), [plain(_name(at, k)) for k in range(len(slots))], parse_math=False)
     axes.invert_yaxis()
     axes.set_xlabel(f"time of a micro-batch, forward and backward [{unit}]")
-    axes.set_title(f"{at.instance.name}: " + (f"step {value / scale:.4g} {unit}" if at.over else f"next: {_next(at)}"))
+    turn = f"step {value / scale:.4g} {unit}" if at.over else f"next: {_next(at)}"
+    axes.set_title(plain(f"{at.instance.name}: {turn}"), parse_math=False)
     figure.tight_layout()
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()

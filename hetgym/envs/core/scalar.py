@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 
+from hetgym._text import plain_lines
 from hetgym._types import BoolArray
 from hetgym.envs.core.lanes import Lanes, Observation, as_action, as_options, as_seed
 from hetgym.errors import unknown_name
@@ -124,7 +125,7 @@ class LaneEnv(gym.Env[Observation, np.int64]):
         self._check()
         if self.render_mode == "rgb_array":
             return self.lanes.frame(0, "rgb_array")
-        text = self.lanes.frame(0, "ansi")
+        text = plain_lines(self.lanes.frame(0, "ansi"))
         if self.render_mode == "human":
             print(text, flush=True)
             return None

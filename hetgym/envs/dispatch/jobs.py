@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray, IntArray
 from hetgym.envs.place.instance import heft_makespan
 from hetgym.errors import ConfigError
@@ -121,6 +122,6 @@ def counted(problems: Sequence[Problem], release: FloatArray, objective: str) ->
     """
     sizes = [problem.num_operators for problem in problems]
     if objective == "makespan":
-        return Jobs(np.zeros(sum(sizes), np.int32), np.zeros(1))
+        return Jobs(np.zeros(summed(sizes), np.int32), np.zeros(1))
     first = np.cumsum([0, *sizes[:-1]])
     return Jobs(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), release[first])

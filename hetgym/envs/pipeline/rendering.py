@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._text import plain
 from hetgym._types import FloatArray
 from hetgym.envs.core.rendering import FRAME_DPI, FRAME_INCHES
 from hetgym.errors import require
@@ -85,12 +86,13 @@ def pipeline_pixels(instance: CutProblem, stages: Cut, times: FloatArray, value:
             axes.barh(device, seconds / scale, left=left[device] / scale, color="0.6", hatch="//")
             left[device] += seconds
     axes.axvline(instance.reference / instance.objective.turns / scale, color="0.3", linestyle="--", linewidth=1)
-    axes.set_yticks(range(d), [device_name(instance, k) for k in range(d)])
+    axes.set_yticks(range(d), [plain(device_name(instance, k)) for k in range(d)], parse_math=False)
     axes.invert_yaxis()
     axes.set_xlabel(f"time for one request [{unit}]; hatched: transfers; dashed: reference over requests")
     done = f", value {value / scale:.4g} {unit}" if np.isfinite(value) else ""
     turn = stages[-1][1] if stages else 0
-    axes.set_title(f"{instance.problem.name}: {turn}/{len(instance.names)} blocks placed{done}")
+    title = f"{instance.problem.name}: {turn}/{len(instance.names)} blocks placed{done}"
+    axes.set_title(plain(title), parse_math=False)
     figure.tight_layout()
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._kernels.records import Rows, entry, reader, record
+from hetgym._sums import summed
 from hetgym._types import FloatArray, Int64Array
 from hetgym.costs import occupancy
 from hetgym.envs.split.instance import SplitInstance
@@ -237,7 +238,7 @@ class Forms:
             readers=np.array([part for part, *_ in named], np.int64),
             constants=np.array([constant for _, constant, _ in named], np.int64),
             constant_bytes=_reals(size for *_, size in named),
-            unnamed=_reals(sum(t.bytes for t in op.inputs if t.constant and not t.name) for op in parts),
+            unnamed=_reals(summed(t.bytes for t in op.inputs if t.constant and not t.name) for op in parts),
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.envs.core.features import Column, features_of
 from hetgym.envs.core.padding import GraphPadding
@@ -189,7 +190,7 @@ def choices_table(instance: SplitInstance, turn: int, entries: npt.NDArray[np.fl
     room = float(capacity[np.isfinite(capacity)].max()) if np.isfinite(capacity).any() else np.inf
     op, rate = instance.graph.operators[operator], mean_rate(instance)
     whole = shares(float(instance.problem.cost[operator].min()), scale)
-    held = sum(t.bytes for t in (*op.inputs, *op.outputs))
+    held = summed(t.bytes for t in (*op.inputs, *op.outputs))
     for column in (SplitCandidateColumn.LEGAL, SplitCandidateColumn.LEAST_PART, SplitCandidateColumn.LARGEST_PART):
         table[0, column] = 1.0
     for column in (

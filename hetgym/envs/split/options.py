@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.costs import CostModel
 from hetgym.envs.split.menu import Choice, lengths
@@ -194,25 +195,25 @@ def _option(
     for at, (source, where) in enumerate(zip(sources, found.operands, strict=True)):
         if source is not None and where is not None:
             widths = tuple(piece.inputs[at].shape[where] for piece in made)
-            deals.append(Deal(source, where, widths, sum(widths) == op.inputs[at].shape[where]))
+            deals.append(Deal(source, where, widths, summed(widths) == op.inputs[at].shape[where]))
     quickest = cost.min(axis=1)
     devices = np.argsort(cost.min(axis=0), kind="stable")[: len(made)]
     side_by_side = [cost[k, devices[k]] for k in range(len(made))]
     together = float(max(side_by_side)) if np.isfinite(side_by_side).all() else float(quickest.sum())
-    read = [sum(t.bytes for t in piece.inputs if not t.constant) for piece in made]
-    held = [sum(t.bytes for t in (*piece.inputs, *piece.outputs)) for piece in made]
+    read = [summed(t.bytes for t in piece.inputs if not t.constant) for piece in made]
+    held = [summed(t.bytes for t in (*piece.inputs, *piece.outputs)) for piece in made]
     return Option(
         part,
         tuple(made),
         cost,
         found.result,
         tuple(deals),
-        min(part) / sum(part),
-        max(part) / sum(part),
+        min(part) / summed(part),
+        max(part) / summed(part),
         float(quickest.max()),
         float(quickest.sum()),
         together,
-        float(sum(read)),
-        float(sum(piece.output_bytes for piece in made)),
+        float(summed(read)),
+        float(summed(piece.output_bytes for piece in made)),
         float(max(held)),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hetgym._sums import summed
 from hetgym.errors import GraphError
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.generators.network import Network, Value, weight_of
@@ -124,7 +125,7 @@ def mixture_of_experts(
     net = Network("mixture_of_experts")
     stream, wide = (tokens, hidden), expansion * hidden
     weight = [rank**-skew for rank in range(1, experts + 1)]
-    load = [max(1, round(top * tokens * share / sum(weight))) for share in weight]
+    load = [max(1, round(top * tokens * share / summed(weight))) for share in weight]
     x: Value | Tensor = Tensor(stream)
     for b in range(blocks):
         at = f"block{b}."
@@ -142,7 +143,7 @@ def mixture_of_experts(
             z = net.one(f"{own}up", "MatMul", [z, up], (load[e], wide))
             z = net.one(f"{own}gelu", "Gelu", [z], (load[e], wide))
             outputs.append(net.one(f"{own}down", "MatMul", [z, down], (load[e], hidden)))
-        joined = net.one(f"{at}concat", "Concat", outputs, (sum(load), hidden), axis=0)
+        joined = net.one(f"{at}concat", "Concat", outputs, (summed(load), hidden), axis=0)
         back = net.one(f"{at}order", "Gather", [joined, chosen], (tokens, top, hidden), axis=0)
         weighed = net.one(f"{at}weigh", "Mul", [back, share], (tokens, top, hidden))
         mixed = net.one(f"{at}mix", "ReduceSum", [weighed], stream, axes=(1,), keepdims=0)

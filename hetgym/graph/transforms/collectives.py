@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from hetgym._sums import summed
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.graph.ops import DTYPE_BYTES, Operator, Tensor
 from hetgym.graph.transforms.replicated import Builder, Replicated, Value, chunks_of, whole_number
@@ -217,6 +218,6 @@ def collective(
     for rank, mine in enumerate(held):
         values = [mine[c] for c in sorted(mine)]
         tensors = tuple(b.tensor(value) for value in values)
-        size = sum(t.size for t in tensors)
+        size = summed(t.size for t in tensors)
         b.add(Operator(f"rank{rank}/Unbucket", "Unbucket", tensors, (replace(whole, shape=(size,)),)), rank, values)
     return b.done(f"{name}-{algorithm}", [whole.bytes])

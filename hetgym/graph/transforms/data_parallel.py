@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hetgym._input.config import check_number
+from hetgym._sums import summed
 from hetgym._types import frozen
 from hetgym.errors import ConfigError, GraphError
 from hetgym.graph.dataflow import DataflowGraph
@@ -78,7 +79,7 @@ def data_parallel(
     if not gradients:
         raise GraphError(f"graph {graph.name!r} changes no weights; make a training step of it: transforms.training")
     buckets = list(_buckets(gradients, bucket_bytes))
-    sizes = [sum(gradient.tensor.bytes for gradient in bucket) for bucket in buckets]
+    sizes = [summed(gradient.tensor.bytes for gradient in bucket) for bucket in buckets]
     if k == 1:
         n = len(graph)
         return Replicated(graph, frozen(np.zeros(n, np.int32)), frozen(np.zeros(n, np.bool_)), 1, tuple(sizes))
@@ -108,7 +109,7 @@ def _buckets(gradients: list[_Gradient], capacity: float) -> Iterator[list[_Grad
     for gradient in gradients:
         bucket = filling.setdefault(gradient.tensor.dtype, [])
         bucket.append(gradient)
-        if sum(other.tensor.bytes for other in bucket) >= capacity:
+        if summed(other.tensor.bytes for other in bucket) >= capacity:
             yield filling.pop(gradient.tensor.dtype)
     yield from filling.values()
 
@@ -136,7 +137,7 @@ def _reduce(
     """All-reduce a bucket: the inputs are the gradients of each replica, the outputs go to its updates."""
     name, parts = f"bucket{number}", passes * width
     tensors = tuple(gradient.tensor for gradient in bucket)
-    flat = Tensor((sum(t.size for t in tensors),), tensors[0].dtype)
+    flat = Tensor((summed(t.size for t in tensors),), tensors[0].dtype)
     pieces = chunks_of(flat, parts)
     held: Held = []
     for rank in range(b.ranks):

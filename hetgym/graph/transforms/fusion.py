@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._sums import summed
 from hetgym._types import IntArray, frozen
 from hetgym.errors import GraphError
 from hetgym.graph.dataflow import DataflowGraph
@@ -239,8 +240,8 @@ def _fused(
     attributes |= _anchor_types(anchor, inputs[next(i for i in row if ops[i] is anchor)], inside)
     attributes["fused"] = "+".join(str(ops[i].attributes.get("fused", ops[i].kind)) for i in row)
     attributes["shapes"] = "+".join(str(ops[i].attributes.get("shapes", _shape(ops[i]))) for i in row)
-    attributes["flops"] = float(sum(ops[i].flops for i in row))
-    attributes["reads"] = float(sum(read.values()))
+    attributes["flops"] = float(summed(ops[i].flops for i in row))
+    attributes["reads"] = float(summed(read.values()))
     outputs = tuple(ops[i].outputs[o] for i, o in leaving)
     return Operator(anchor.name, f"Fused-{anchor.spec.family}", tuple(taken.values()), outputs, attributes)
 
@@ -261,8 +262,8 @@ def _reads(
     """The values that an operator reads from outside its group, each with a number of bytes."""
     op = graph.operators[i]
     rows: list[tuple[object, float]] = []
-    sparse = op.bytes_read < sum(t.bytes for t in op.inputs)  # a slice or lookup reads part of its first operand
-    rest = sum(t.bytes for t in op.inputs[1:] if not t.constant)
+    sparse = op.bytes_read < summed(t.bytes for t in op.inputs)  # a slice or lookup reads part of its first operand
+    rest = summed(t.bytes for t in op.inputs[1:] if not t.constant)
     for at, tensor in enumerate(op.inputs):
         source, reader, place = inputs[i][at], i, at
         while source is not None and source[0] in inside and graph.operators[source[0]].spec.family == "view":

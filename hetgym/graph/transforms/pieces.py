@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from hetgym._sums import summed
 from hetgym.errors import GraphError, unknown_name
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
@@ -248,7 +249,7 @@ def _attributes(
             assert isinstance(whole, tuple)
             attributes["anchor_output"] = (*whole[: found.result], stop - start, *whole[found.result + 1 :])
         attributes["flops"] = op.flops * (stop - start) / found.size
-        saved = sum(t.bytes for t in op.inputs) - sum(t.bytes for t in inputs)
+        saved = summed(t.bytes for t in op.inputs) - summed(t.bytes for t in inputs)
         attributes["reads"] = max(0.0, op.bytes_read - saved)
     pads = _numbers(op, "pads")
     if found.window is not None and pads:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hetgym._sums import summed
 from hetgym.errors import GraphError, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Attribute, Operator
@@ -77,7 +78,7 @@ def joints(
             attributes: dict[str, Attribute] = {
                 "axis": where,
                 "sizes": widths,
-                "overlap": int(sum(widths) != op.inputs[at].shape[where]),
+                "overlap": int(summed(widths) != op.inputs[at].shape[where]),
             }
             name = f"{op.name}/scatter{len(scatters)}"
             scatters[source, where] = Operator(name, "SplitView", (op.inputs[at],), outputs, attributes)

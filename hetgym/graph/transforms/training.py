@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
+from hetgym._sums import summed
 from hetgym.errors import GraphError, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Attribute, Operator, Tensor
@@ -78,7 +79,7 @@ def gradient_operator(op: Operator) -> Operator:
     inputs = (*op.outputs, *kept, *(weights if wanted else []))
     outputs = (*wanted, *(replace(w, constant=False, name="") for w in weights))
     flops = op.flops * _times(family, len(wanted), len(weights))
-    moved = float(sum(t.bytes for t in inputs))
+    moved = float(summed(t.bytes for t in inputs))
     attributes: dict[str, Attribute] = {"flops": flops, "reads": moved, "forward": op.kind}
     return Operator(f"{op.name}/backward", f"Gradient-{family}", inputs, outputs, attributes)
 
@@ -166,7 +167,7 @@ class _Step:
             in_place: bytes that it writes to its inputs [byte].
             forward: kind of the operator whose gradients it computes, if any.
         """
-        moved = float(sum(t.bytes for t in inputs)) + in_place
+        moved = float(summed(t.bytes for t in inputs)) + in_place
         attributes: dict[str, Attribute] = {"flops": flops, "reads": moved}
         if forward:
             attributes["forward"] = forward
@@ -192,7 +193,7 @@ class _Step:
         tensors = [self.graph.operators[i].outputs[slot] for i, slot in results]
         if not results:
             return
-        loss = self.add("loss", "elementwise", tensors, tensors, float(sum(t.size for t in tensors)))
+        loss = self.add("loss", "elementwise", tensors, tensors, float(summed(t.size for t in tensors)))
         for number, (i, slot) in enumerate(results):
             self.edges.append((i, slot, loss))
             self.gradients[i, slot].append((loss, number))
@@ -231,7 +232,7 @@ class _Step:
             gradient = replace(weight, constant=False, name="")
             held = [weight] + [replace(weight, name=f"{weight.name}/{self.optimizer}{k}") for k in range(states)]
             work = float(weight.size * (flops + len(parts) - 1))
-            in_place = float(sum(t.bytes for t in held))
+            in_place = float(summed(t.bytes for t in held))
             inputs, done = [gradient] * len(parts) + held, Tensor((0,), weight.dtype)
             number = self.add(f"{weight.name}/update", "elementwise", inputs, [done], work, in_place)
             self.edges += [(source, slot, number) for source, slot in parts]

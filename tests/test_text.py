@@ -1,0 +1,136 @@
+r"""Names that files of others may hold, on their way to terminals, tables, pictures and pages.
+
+Markup of rich, escape sequences, halves of surrogate pairs, text that turns around, and formulas of spreadsheets.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli.commands import ask
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hetgym
+from hetgym import Problem
+from hetgym._text import cell, csv_text, plain, plain_lines, plain_values, value_of
+from hetgym.bench.encode import compact
+from hetgym.bench.typeset import Column, PaperTable
+from hetgym.cli.charts import chart
+from hetgym.measurements import Measurements
+
+NAMES = [
+    "[/x]", "[red]x[/red] :smile:", "\x1b[31mred\x1b]0;title\x07", "a\ud800b", "b\u202egnp.exe", "=1+1", "+a", "-b",
+    "@sum(A1)", "two\nlines", "$x^$", "'=q",
+]  # fmt: skip
+
+
+def hostile(names: list[str] = NAMES) -> Problem:
+    n = len(names)
+    return Problem.from_arrays(
+        np.arange(1.0, 1 + 2 * n).reshape(n, 2),
+        [(i, i + 1, 1.0) for i in range(n - 1)],
+        operator_names=names,
+        operator_kinds=names,
+        device_names=["[/gpu]\x1b[2J", "=cpu"],
+        name="[/p]\x1b[1m",
+    )
+
+
+@given(st.text(st.characters(), max_size=20))
+def test_plain_text_is_one_printable_line(text: str) -> None:
+    found = plain(text)
+    assert found.isprintable() and plain(found) == found
+    assert found == text or not text.isprintable()
+    assert plain_lines(text).encode() is not None and plain_lines(text).count("\n") == text.count("\n")
+    json.loads(compact({text: [text]}).encode())
+
+
+@given(st.lists(st.text(max_size=8), min_size=1, max_size=3))
+def test_cells_are_no_formulas_and_are_read_back(texts: list[str]) -> None:
+    (found,) = csv.reader(io.StringIO(csv_text([texts])))
+    assert [value_of(text) for text in found] == [plain(text) for text in texts]
+    assert all(len(text) < 2 or text[0] not in "=+-@" for text in found)
+
+
+def test_numbers_stay_numbers() -> None:
+    assert csv_text([[-1.5, None, "-", 3, "-3 %"]]) == "-1.5,,-,3,'-3 %\n"
+    assert plain_values({"a\n": [1, ("b\x00",)]}) == {"a ": [1, ["b\\x00"]]} and cell(True) is True
+
+
+def test_commands_print_and_write_any_name(tmp_path: Path) -> None:
+    hostile([name for name in NAMES if "\ud800" not in name]).save(tmp_path / os.fsdecode(b"[b]=\xff.npz"))
+    odd = os.fsdecode(b"out\xff\x1b[3m")
+    words = ("bench", "--problems", os.fsdecode(b"[b]=\xff.npz"), "--schedulers", "heft", "--name", odd)
+    done = ask(*words, "--traces", "all", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "results" / odd
+    for text in (done.stdout, done.stderr, (folder / "rows.csv").read_text(), (folder / "report.html").read_text()):
+        assert plain_lines(text) == text
+    assert "[b]=\\udcff" in (folder / "rows.csv").read_text() and "out\\udcff\\x1b[3m" in done.stdout
+    for line in csv.reader(io.StringIO((folder / "rows.csv").read_text())):
+        assert not any(re.match(r"[=+@-].", text) and not _number(text) for text in line)
+
+
+def _number(text: str) -> bool:
+    try:
+        return bool(float(text) or True)
+    except ValueError:
+        return False
+
+
+def test_plans_of_hostile_platforms_and_models(tmp_path: Path) -> None:
+    x = hetgym.graph.Tensor((8, 8))
+    operators = [hetgym.graph.Operator(name, "Relu", (x,), (x,)) for name in NAMES if "\ud800" not in name]
+    graph = hetgym.DataflowGraph(operators, [(i, 0, i + 1) for i in range(len(operators) - 1)], "[/g]\x1b[5m")
+    hetgym.graph.to_json(graph, tmp_path / "g.json")
+    rates = {"kind": "cpu", "peak_flops": {"float32": 1e9}, "memory_bandwidth": 1e9, "memory_capacity": 1e9}
+    devices = [{"name": name, **rates} for name in ("[/d]\x1b[7m", "=b")]
+    links = [{"between": [device["name"] for device in devices], "latency": 0, "bandwidth": 1e9}]
+    document = {"name": "[/nothing]\x07", "devices": devices, "links": links}
+    (tmp_path / "p.yaml").write_text(json.dumps(document))
+    done = ask("plan", "g.json", "--platform", "p.yaml", "--budget", "20ms", "--name", "n", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert plain_lines(done.stdout) == done.stdout and "[/d]\\x1b[7m" in done.stdout
+    assert (tmp_path / "results/n/report.html").read_text().count("\x1b") == 0
+
+
+def test_halves_of_surrogate_pairs_are_neither_read_nor_saved(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text('name: "a\\ud800b"')
+    with pytest.raises(hetgym.errors.ConfigError, match="half of a surrogate pair"):
+        hetgym.load_platform(tmp_path / "p.yaml")
+    with pytest.raises(hetgym.ProblemError, match="cannot be written .a name holds half of a surrogate pair"):
+        hostile().save(tmp_path / "p.npz")
+    assert not (tmp_path / "p.npz").exists()
+
+
+def test_charts_and_tables() -> None:
+    problem = hostile()
+    trace = hetgym.simulate(problem, hetgym.baselines.get("heft")(problem))
+    lines = chart(trace, trace.makespan)
+    assert lines and all(line.isprintable() for line in lines)
+    pytest.importorskip("matplotlib")
+    trace.gantt(size=(8, 4))
+    table = PaperTable("t", "\x1b[1m", (Column("a", "b\ud800"),), [{"a": name} for name in NAMES])
+    assert table.to_latex().encode() and table.to_csv().encode()
+
+
+def test_tables_of_measurements_keep_odd_kinds(tmp_path: Path) -> None:
+    x = hetgym.graph.Tensor((2,))
+    from hetgym.measurements.table import Measurement
+
+    rows = tuple(
+        Measurement(hetgym.graph.Operator("o", name, (x,), (x,)), 1.0, 1.0, 1.0, 3, source=name)
+        for name in ("=1+1", "'=q", "-b", "Relu")
+    )
+    Measurements(rows).save(tmp_path / "m.csv")
+    found = Measurements.load(tmp_path / "m.csv")
+    assert [row.operator.kind for row in found] == ["=1+1", "'=q", "-b", "Relu"]
+    assert [row.source for row in found] == ["=1+1", "'=q", "-b", "Relu"]
