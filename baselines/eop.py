@@ -19,6 +19,7 @@ from hetgym.planning.graph_plan import GraphPlan
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.platform import Platform
 from hetgym.problem import Problem
+from hetgym.search.search import searching
 from hetgym.sim import Runtime
 
 STEPS = 16
@@ -85,12 +86,14 @@ def eop(
         if found is not None:
             choices[base.graph.operators[i].name] = found
     best = _plan(base.graph, platform, model, home, choices, runtime)
-    for _ in range(sweeps):
-        before = best.makespan
-        for name in list(choices):
-            best = _tuned(name, choices, best, base.graph, platform, model, home, runtime)
-        if not best.makespan < before:
-            break
+    with searching() as ended:
+        for _ in range(sweeps):
+            before = best.makespan
+            for name in list(choices):
+                if not ended():
+                    best = _tuned(name, choices, best, base.graph, platform, model, home, runtime)
+            if ended() or not best.makespan < before:
+                break
     best = min(best, base, key=lambda plan: plan.makespan)
     return replace(best, schedule=replace(best.schedule, scheduler="eop"))
 

@@ -17,6 +17,7 @@ from hetgym.planning.registry import get
 from hetgym.planning.timeline import timed_for
 from hetgym.platform import Platform
 from hetgym.problem import Problem
+from hetgym.search.search import searching
 from hetgym.sim import Runtime
 
 
@@ -63,18 +64,19 @@ def greedy_split(
 
     best, left, limit = planned(graph), evaluations - 1, 2 * len(graph)
     improved = True
-    while improved and left > 0 and len(best.graph) < limit:
-        improved = False
-        for operator in _candidates(best, platform, runtime):
-            trials = []
-            for trial in _splits(best, operator):
-                if left > 0:
-                    left -= 1
-                    trials.append(planned(trial))
-            found = min(trials, key=lambda plan: plan.makespan, default=best)
-            if found.makespan < (1.0 - gain) * best.makespan:
-                best, improved = found, True
-                break
+    with searching() as ended:
+        while improved and left > 0 and len(best.graph) < limit:
+            improved = False
+            for operator in _candidates(best, platform, runtime):
+                trials = []
+                for trial in _splits(best, operator):
+                    if left > 0 and not ended():
+                        left -= 1
+                        trials.append(planned(trial))
+                found = min(trials, key=lambda plan: plan.makespan, default=best)
+                if found.makespan < (1.0 - gain) * best.makespan:
+                    best, improved = found, True
+                    break
     schedule = replace(best.schedule, scheduler=f"greedy-split+{inner}")
     return replace(best, schedule=schedule)
 

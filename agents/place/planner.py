@@ -32,6 +32,10 @@ PASSES = 4
 PERTURBATION = 0.1
 """Standard deviation of the logarithm of the noise in the priorities of further passes."""
 
+LONGEST = 10.0
+"""Estimated time of a pass up to which the policy decides where no time is given [s]: some 30 000 operators on four
+devices. Larger problems get the best schedule of HEFT and PEFT, and the search."""
+
 SHARE = 0.2
 """Share of a time budget that greedy passes may take; the search gets the rest."""
 
@@ -89,7 +93,8 @@ class PlacePlanner(SchedulePlanner):
         Args:
             problem: the problem to schedule.
             budget: wall-clock time, in seconds or as in ``"50ms"``; with it, results depend on the machine. By
-                default there is no search, only greedy episodes.
+                default there is no search, only greedy episodes, and none of these if one would take
+                more than :data:`LONGEST`.
             passes: number of greedy episodes, each in an order of its own; with little time there are fewer. If one
                 would take more than :data:`SHARE` of the time, the search begins with the best schedule of HEFT, PEFT
                 and, if there is time for it, the Pilot method.
@@ -107,7 +112,7 @@ class PlacePlanner(SchedulePlanner):
         seconds, began = limits(budget, operators)
         if passes < 1:
             raise ConfigError(f"passes is {passes}; there must be at least one")
-        if seconds is not None and pass_seconds(problem) > SHARE * seconds:
+        if pass_seconds(problem) > (LONGEST if seconds is None else SHARE * seconds):
             return self._hurry(problem, seconds, operators, seed, began)
         seen = view(problem)
         hidden = inference.encode(problem, seen.tokens, seen.edge_features, self.encoder)
@@ -120,10 +125,15 @@ class PlacePlanner(SchedulePlanner):
         search: Search = Refinement(problem, stage, self.head, choice, order, self.how, seed)
         return _searched(search, operators, seconds, began)
 
-    def _hurry(self, problem: Problem, seconds: float, operators: int | None, seed: int, began: float) -> Schedule:
+    def _hurry(
+        self, problem: Problem, seconds: float | None, operators: int | None, seed: int, began: float
+    ) -> Schedule:
         """Plan when a pass of the policy would take too long: search from the best schedule of quick heuristics."""
-        names = ("heft", "peft", "pilot") if pilot_seconds(problem) <= max(0.5 * seconds, 1e-3) else ("heft", "peft")
+        slow = pilot_seconds(problem) > max(0.5 * (seconds or 0.0), 1e-3)
+        names = ("heft", "peft") if slow else ("heft", "peft", "pilot")
         first = min((get(name)(problem) for name in names), key=lambda schedule: schedule.makespan)
+        if seconds is None and not operators:
+            return first
         order = start_order(problem, first, "order")
         how = replace(self.how, policy=0.0, relocate=0.0, heat=0.5 * self.how.heat)  # large moves need time to pay
         stage = episodes.without_policy(problem, self.head)

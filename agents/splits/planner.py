@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from operator import attrgetter
+from signal import SIGINT, default_int_handler, getsignal
+from threading import current_thread, main_thread
 from typing import Any
 
 from hetgym._input.config import check_number
+from hetgym._progress import Progress
 from hetgym.agents.artefact import PolicyFiles, Weights, check_recipe
 from hetgym.agents.inference import proposal_network
 from hetgym.agents.planner import limits
@@ -29,7 +33,7 @@ from hetgym.graph import DataflowGraph
 from hetgym.planning.graph_plan import GraphPlan
 from hetgym.planning.timeline import timed_for
 from hetgym.platform import Platform
-from hetgym.search.search import clock
+from hetgym.search.search import clock, ended_by_interrupt, searching
 
 EFFORT = 32
 """Plans that are priced without a budget for each key operator, besides the patterns."""
@@ -87,6 +91,9 @@ class SplitPlanner:
     ) -> GraphPlan:
         """Split a graph's operators between devices, and schedule the result.
 
+        From 1.5 s on, lines on stderr say how far it has come. Ctrl-C ends the search, which returns its best plan; a
+        second one is an interrupt as usual.
+
         Args:
             graph: the graph before any split.
             platform: the devices.
@@ -114,8 +121,10 @@ class SplitPlanner:
         given = {name: value for name, value in self.arguments.items() if name in known}
         rules = SplitRules(**(given | arguments))
         dealt = Splits(rules, rules.menu(len(platform)))
-        instance = dealt.instance((graph, platform))
-        entries, rival = self._searched(instance, dealt.menu, rules, budget, splits, seed)
+        with Progress(self.card.get("name", "split policy")) as progress, _ended_by_interrupt():
+            progress.now = f"pricing the splits of {len(graph)} operators"
+            instance = dealt.instance((graph, platform))
+            entries, rival = self._searched(instance, dealt.menu, rules, budget, splits, seed, progress)
         node = dealt.at(instance, tuple((turn, entry) for turn, entry in enumerate(entries) if entry))
         schedule = timed_for(node.problem, node.schedule, rules.simulated)
         name = self.card.get("name", "split policy")
@@ -139,7 +148,8 @@ class SplitPlanner:
         Raises:
             ConfigError: an invalid budget, or masks by memory, which the search does not know.
         """
-        return self._searched(instance, menu, rules, budget, splits, seed)[0]
+        with Progress(self.card.get("name", "split policy")) as progress, _ended_by_interrupt():
+            return self._searched(instance, menu, rules, budget, splits, seed, progress)[0]
 
     def _searched(
         self,
@@ -149,6 +159,7 @@ class SplitPlanner:
         budget: str | float | None,
         splits: int | None,
         seed: int,
+        progress: Progress,
     ) -> tuple[Entries, GraphPlan | None]:
         """The best entries, and the best plan of EOP and greedy splitting, with which it began; None on one device."""
         if rules.memory != "ignore":
@@ -160,17 +171,30 @@ class SplitPlanner:
         rivals = []
         if len(instance.platform) > 1:
             graph, platform, model = instance.graph, instance.platform, instance.prices.model
+            progress.now = "splitting as EOP does"
             rivals.append(eop(graph, platform, model, sweeps=3 if seconds is None else 0, runtime=rules.simulated))
             if seconds is None:
+                progress.now = "splitting greedily"
                 rivals.append(greedy_split(graph, platform, model, rules.scheduler, runtime=rules.simulated))
         starts = [in_entries(instance, menu, rival.graph) for rival in rivals]
         ground = new_ground(instance, menu)
         search = SplitSearch(ground, rules.scheduler, rules.simulated, self.network, seed, starts=starts)
         if splits is None:
             splits = search.patterns + max(LEAST_EFFORT, EFFORT * len(instance.keys)) if seconds is None else 2**31
-        while search.priced < splits and not search.finished and (seconds is None or clock() - began < seconds):
-            search.advance(min(splits, search.priced + SLICE))
+        with searching() as ended:
+            while search.priced < splits and not (search.finished or ended()):
+                if seconds is not None and clock() - began >= seconds:
+                    break
+                limit = f" of {splits}" if seconds is None else ""
+                progress.now = f"{search.priced}{limit} plans priced, the best {search.makespan * 1e3:.4g} ms"
+                search.advance(min(splits, search.priced + SLICE))
         return search.best, min(rivals, key=attrgetter("makespan"), default=None)
+
+
+def _ended_by_interrupt() -> AbstractContextManager[object]:
+    """Ctrl-C ends the search, unless somebody else handles it."""
+    alone = current_thread() is main_thread() and getsignal(SIGINT) is default_int_handler
+    return ended_by_interrupt() if alone else nullcontext()
 
 
 FILES = PolicyFiles("hetgym-split-policy", SplitPlanner)

@@ -72,8 +72,8 @@ GOOD = "Relu,float32(2),float32(2),,forward,graph,net,1,1e-5,1e-5,1e-5,9,ok"
         (f"{HEAD}\n" + GOOD.replace(",,", ',"{""a"":{}}",', 1) + "\n", "attribute 'a'"),
         (f"{HEAD}\n" + GOOD.replace(",,", ',"{",', 1) + "\n", "not JSON"),
         (f'{HEAD}\n"Relu', "not a CSV file"),
-        (f"{HEAD}\n{GOOD.replace('Relu', 'Conv')}\n", "line 2: operator 'net' is no valid Conv"),
-        (f"{HEAD}\n{GOOD.replace('Relu', 'Attention')}\n", "line 2: operator 'net' is no valid Attention"),
+        (f"{HEAD}\n{GOOD.replace('Relu', 'Conv')}\n", "line 2: operator 'net' is not a valid Conv"),
+        (f"{HEAD}\n{GOOD.replace('Relu', 'Attention')}\n", "line 2: operator 'net' is not a valid Attention"),
         (f"{HEAD}\n,{GOOD.partition(',')[2]}\n", "the kind is empty"),
     ],
 )

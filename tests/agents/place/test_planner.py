@@ -12,7 +12,7 @@ from place_tools import drawn, weights
 from hetgym import validate
 from hetgym._input.times import as_seconds
 from hetgym.agents.place.planner import FILES, PlacePlanner
-from hetgym.baselines import heft
+from hetgym.baselines import get, heft
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.workloads import textbook
 
@@ -38,6 +38,15 @@ def test_same_call_same_schedule(planner):
     for call in (planner, lambda p: planner.plan(p, operators=20_000, seed=3)):
         first, second = call(problem), call(problem)
         np.testing.assert_array_equal(first.start, second.start)
+
+
+def test_large_problems_get_the_better_of_heft_and_peft(planner, monkeypatch):
+    """Greedy episodes of some 10^5 operators would take minutes."""
+    problem = drawn(5, 400, 4)
+    monkeypatch.setattr("hetgym.agents.place.planner.LONGEST", 1e-3)
+    quick = min(get(name)(problem).makespan for name in ("heft", "peft"))
+    assert planner.plan(problem).makespan == quick
+    assert planner.plan(problem, operators=20_000).makespan <= quick
 
 
 def test_a_time_budget_ends(planner):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -13,6 +15,7 @@ import hetgym
 from hetgym import simulate, validate
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.planner import FILES, SplitPlanner
+from hetgym.agents.splits.search import SplitSearch
 from hetgym.baselines import eop, get, greedy_split
 from hetgym.envs.split.networks import RandomNetworks
 from hetgym.errors import ArtefactError, ConfigError
@@ -59,6 +62,38 @@ def test_budgets(planner, pair):
     for wrong in ({"splits": -1}, {"splits": 1.5}, {"budget": "soon"}, {"budget": 0.0}):
         with pytest.raises(ConfigError):
             planner.plan(*pair, **wrong)
+
+
+@pytest.mark.parametrize("where", ["search", "eop", "greedy"])
+def test_an_interrupt_ends_the_search_which_returns_its_best(planner, pair, monkeypatch, where):
+    place, name, most = {
+        "search": (SplitSearch, "advance", 3),
+        "eop": (sys.modules["hetgym.baselines.eop"], "_tuned", 1),
+        "greedy": (sys.modules["hetgym.baselines.tensor_partition"], "_splits", 1),
+    }[where]
+    usual, calls = getattr(place, name), []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == most:
+            signal.raise_signal(signal.SIGINT)
+        return usual(*arguments)
+
+    monkeypatch.setattr(place, name, interrupted)
+    plan = planner.plan(*pair)
+    assert len(calls) == most
+    validate(plan.problem, plan.schedule)
+    whole = hetgym.Problem.build(fuse(pair[0]).graph, pair[1])
+    assert plan.makespan <= get("heft")(whole).makespan
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_plan_that_takes_long_says_so(planner, pair, monkeypatch, capsys):
+    monkeypatch.setattr("hetgym._progress.PATIENCE", 0.01)
+    monkeypatch.setattr("hetgym._progress.EVERY", 0.01)
+    planner.plan(*pair, splits=200)
+    said = capsys.readouterr().err
+    assert "hetgym: mine: pricing the splits of" in said and "of 200 plans priced, the best " in said
 
 
 def test_refuses_what_it_does_not_know(planner, pair):

@@ -1,0 +1,46 @@
+"""Word of what a call is doing, on stderr, if it takes more than a moment."""
+
+from __future__ import annotations
+
+import sys
+from threading import Event, Thread
+from time import monotonic
+from types import TracebackType
+
+PATIENCE = 1.5
+"""Time after which the first line is printed [s]."""
+
+EVERY = 10.0
+"""Time from one line to the next [s]."""
+
+
+class Progress:
+    """A context within which lines say how far a call has come.
+
+    Args:
+        name: what is called, with which lines begin.
+
+    Attributes:
+        now: what is being done.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.now = name, "beginning"
+        self._over = Event()
+        self._thread = Thread(target=self._tell, name=f"hetgym-progress-{name}", daemon=True)
+
+    def __enter__(self) -> Progress:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+
+    def _tell(self) -> None:
+        began, pause = monotonic(), PATIENCE
+        while not self._over.wait(pause):
+            if sys.stderr is not None:
+                print(f"hetgym: {self.name}: {self.now} ({monotonic() - began:.0f} s)", file=sys.stderr, flush=True)
+            pause = EVERY
