@@ -70,9 +70,10 @@ def greedy_split(
             for operator in _candidates(best, platform, runtime):
                 trials = []
                 for trial in _splits(best, operator):
-                    if left > 0 and not ended():
-                        left -= 1
-                        trials.append(planned(trial))
+                    if left <= 0 or ended():
+                        break
+                    left -= 1
+                    trials.append(planned(trial))
                 found = min(trials, key=lambda plan: plan.makespan, default=best)
                 if found.makespan < (1.0 - gain) * best.makespan:
                     best, improved = found, True

@@ -7,6 +7,8 @@ from threading import Event, Thread
 from time import monotonic
 from types import TracebackType
 
+from hetgym._text import plain
+
 PATIENCE = 1.5
 """Time after which the first line is printed [s]."""
 
@@ -42,5 +44,6 @@ class Progress:
         began, pause = monotonic(), PATIENCE
         while not self._over.wait(pause):
             if sys.stderr is not None:
-                print(f"hetgym: {self.name}: {self.now} ({monotonic() - began:.0f} s)", file=sys.stderr, flush=True)
+                line = plain(f"hetgym: {self.name}: {self.now} ({monotonic() - began:.0f} s)")
+                print(line, file=sys.stderr, flush=True)
             pause = EVERY

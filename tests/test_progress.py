@@ -18,7 +18,7 @@ def test_a_call_that_takes_long_is_said(monkeypatch: pytest.MonkeyPatch, capsys:
         progress.now = "half done"
         time.sleep(0.5)
     said = capsys.readouterr().err.splitlines()
-    assert len(said) >= 2 and set(said) == {"hetgym: mine: half done (0 s)"}
+    assert len(said) >= 2 and all(line.startswith("hetgym: mine: half done (") for line in said)
     with pytest.raises(KeyError), Progress("quick"):
         raise KeyError
     time.sleep(0.2)

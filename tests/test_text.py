@@ -60,6 +60,16 @@ def test_cells_are_no_formulas_and_are_read_back(texts: list[str]) -> None:
     assert all(len(text) < 2 or text[0] not in "=+-@" for text in found)
 
 
+def test_there_is_one_way_to_print_and_to_write_tables() -> None:
+    root = Path(__file__).parents[1]
+    files = [path for room in ("hetgym", "agents", "baselines") for path in (root / room).rglob("*.py")]
+    for word, place in (
+        (r"csv\.(Dict)?[wW]riter\(", "_text.py"),
+        (r"from rich.console import Console\b", "console.py"),
+    ):
+        assert {path.name for path in files if re.search(word, path.read_text("utf-8"))} == {place}
+
+
 def test_numbers_stay_numbers() -> None:
     assert csv_text([[-1.5, None, "-", 3, "-3 %"]]) == "-1.5,,-,3,'-3 %\n"
     assert plain_values({"a\n": [1, ("b\x00",)]}) == {"a ": [1, ["b\\x00"]]} and cell(True) is True
