@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray, IntArray
 from hetgym.baselines.pipeline.contiguous import contiguous_dp, equal_cut
 from hetgym.baselines.pipeline.downset import downset_dp
@@ -96,13 +97,13 @@ def device_sets(problem: PipelineProblem, stages: int) -> Iterator[Sequence[int]
         ConfigError: there are fewer devices, or too many such sets.
     """
     counts = [kind.count for kind in problem.kinds]
-    if not 1 <= stages <= sum(counts):
-        raise ConfigError(f"stages is {stages}; {problem.name!r} has {sum(counts)} devices")
+    if not 1 <= stages <= summed(counts):
+        raise ConfigError(f"stages is {stages}; {problem.name!r} has {summed(counts)} devices")
     if math.prod(min(stages, count) + 1 for count in counts[:-1]) > MAX_SETS:
         raise ConfigError(f"too many sets of {stages} devices of {len(counts)} kinds; use all devices")
     for chosen in itertools.product(*(range(min(stages, count) + 1) for count in counts[:-1])):
-        if 0 <= stages - sum(chosen) <= counts[-1]:
-            yield (*chosen, stages - sum(chosen))
+        if 0 <= stages - summed(chosen) <= counts[-1]:
+            yield (*chosen, stages - summed(chosen))
 
 
 def with_counts(problem: PipelineProblem, counts: Sequence[int]) -> tuple[PipelineProblem, IntArray]:

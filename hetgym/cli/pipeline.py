@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from hetgym._sums import summed
 from hetgym.cli.options import (
     BatchOption,
     DimsOption,
@@ -214,9 +215,9 @@ def _given(case: Case, parts: Sequence[int]) -> IntArray:
         ConfigError: another number of layers, or more stages than devices.
         InvalidSchedule: a device cannot run or hold its stage.
     """
-    if sum(parts) != len(case.layers) or len(parts) > case.problem.num_devices:
+    if summed(parts) != len(case.layers) or len(parts) > case.problem.num_devices:
         raise ConfigError(
-            f"--layout places {sum(parts)} layers on {len(parts)} devices; there are {len(case.layers)} layers and "
+            f"--layout places {summed(parts)} layers on {len(parts)} devices; there are {len(case.layers)} layers and "
             f"{case.problem.num_devices} devices"
         )
     return case.problem.check(np.repeat(np.arange(len(parts)), parts)[case.layer])

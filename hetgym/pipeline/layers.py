@@ -13,6 +13,7 @@ import numpy as np
 
 from hetgym._input.files import as_path, read_text
 from hetgym._input.sizes import BYTES
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.errors import ProblemError, shown, suggestion
 from hetgym.pipeline.problem import DeviceKind, PipelineProblem
@@ -130,7 +131,7 @@ class _Table:
             names.append(row.pop("layer", "") or f"layer{number - 2}")
             counts.append(self._whole(row.pop("count", "1"), where))
             rows.append([self._number(row[heading], heading, where) for heading in row])
-        self.number = sum(counts)
+        self.number = summed(counts)
         if self.number > MAX_LAYERS:
             raise ProblemError(f"{file}: {self.number} layers are more than {MAX_LAYERS}")
         kept = [heading for heading in headings if heading not in ("layer", "count")]
