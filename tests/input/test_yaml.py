@@ -78,7 +78,7 @@ LISTS = "a0: &a0 [1, 2]\n" + "".join(f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 
         ("<<: [3]", "not valid YAML"),
         ("a: !!timestamp x", "not valid YAML"),
         ("a: !!bool x", "not valid YAML"),
-        ('a: "\\ud800"', ""),
+        ('a: "\\ud800"', "line 1: not valid YAML .half of a surrogate pair"),
         ("\0", "not valid YAML"),
     ],
     ids=range(21),
