@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.device import Device
 from hetgym.graph.ops import DTYPE_BYTES, Operator, Tensor
@@ -98,7 +99,7 @@ def widened(operator: Operator, device: Device, constants: bool = False) -> tupl
         attributes["reads"] = fixed + (reads - fixed) * ratio
     inputs, outputs = convert(operator.inputs), convert(operator.outputs)
     both = zip((*operator.inputs, *operator.outputs), (*inputs, *outputs), strict=True)
-    moved = sum(before.bytes + after.bytes for before, after in both if before.dtype != after.dtype)
+    moved = summed(before.bytes + after.bytes for before, after in both if before.dtype != after.dtype)
     return Operator(operator.name, operator.kind, inputs, outputs, attributes), float(moved)
 
 

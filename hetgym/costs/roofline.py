@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.costs.explanation import Explanation, Ledger
 from hetgym.costs.rates import arithmetic, peak_flops, widened

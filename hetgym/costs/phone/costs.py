@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.explanation import Ledger, Priced
@@ -190,10 +191,10 @@ class PhoneCosts(artefact.Stored, Priced):
         moved = np.zeros(len(operators))
         for i, op in enumerate(operators):
             weights, others = BYTES[self._precision(device, op.dtype)]
-            held = sum((weights if t.constant else others) * t.size for t in op.inputs)
-            stated = sum(t.bytes for t in op.inputs)
+            held = summed((weights if t.constant else others) * t.size for t in op.inputs)
+            stated = summed(t.bytes for t in op.inputs)
             read = op.bytes_read * held / stated if stated else 0.0
-            written = others * sum(t.size for t in op.outputs) if op.bytes_written else 0.0
+            written = others * summed(t.size for t in op.outputs) if op.bytes_written else 0.0
             moved[i] = min(read, op.bytes_read) + min(written, op.bytes_written)
         return least_seconds(moved, device, max(CHIP, device.cache_bytes or 0.0))
 
