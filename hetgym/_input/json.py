@@ -78,7 +78,7 @@ def parse(
 
 def _documents(decoder: json.JSONDecoder, text: str) -> Any:
     """The only document of a text, or a list of all."""
-    found = []
+    found: list[Any] = []
     at = 0
     while at < len(text) or not found:
         document, at = decoder.raw_decode(text, _end_of_blanks(text, at))

@@ -135,7 +135,7 @@ class _Team:
         self.size = 0
 
     def grow(self, size: int) -> None:
-        """Have at least so many threads."""
+        """Ensure at least `size` worker threads."""
         while self.size < size:
             threading.Thread(target=self._work, name=f"hetgym-{self.size}", daemon=True).start()
             self.size += 1

@@ -90,7 +90,7 @@ def to_problem(document: object, where: str, name: str) -> Problem:
         cost / np.array([speeds[machine] for machine in devices]),
         edges,
         bandwidth=np.where(apart, NETWORK, np.inf),
-        tensors=tensors,
+        tensors=tensors.tolist(),
         operator_names=[task.name for task in tasks.values()],
         operator_kinds=[task.kind for task in tasks.values()],
         device_names=[f"{machine}#{i}" for i, machine in enumerate(devices)],
