@@ -52,7 +52,7 @@ def record(kind: R) -> R:
 
 def width(record: Any) -> int:
     """Number of integers in the row of a record: for each array an address and its shape."""
-    return summed(width(field) if isinstance(field, tuple) else 1 + field.ndim for field in record)
+    return sum(int(width(field) if isinstance(field, tuple) else 1 + field.ndim) for field in record)
 
 
 class Entry(NamedTuple):

@@ -154,9 +154,9 @@ class ProblemSpec:
         """
         files = [Path(path).absolute() for path in paths]
         labels = [plain(file.stem) for file in files]
-        for longer in (lambda file: plain(f"{file.parent.name}-{file.stem}"), lambda file: plain(file.name)):
+        for longer in ([f"{file.parent.name}-{file.stem}" for file in files], [file.name for file in files]):
             times = Counter(labels)
-            labels = [longer(file) if times[label] > 1 else label for file, label in zip(files, labels, strict=True)]
+            labels = [plain(long) if times[label] > 1 else label for long, label in zip(longer, labels, strict=True)]
         return [cls.file(path, devices, label) for path, label in zip(paths, labels, strict=True)]
 
     @classmethod

@@ -133,7 +133,7 @@ def test_what_is_no_contiguous_array_is_refused(x: Inner) -> None:
     def count(x: Inner) -> int:
         return len(x.flags)
 
-    with pytest.raises(TypeError, match="no C-contiguous array"):
+    with pytest.raises(TypeError, match="not a C-contiguous array"):
         count(x)
 
 
