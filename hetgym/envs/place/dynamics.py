@@ -53,7 +53,6 @@ def place(
 
     A fresh lane's rows, reference and fixed observations must be in place. A lane ends with its last operator; the
     reward is then computed from planned times, which under the classic model are the simulated ones.
-    is replaced by the legal device on which the operator finishes first, the smaller number on ties.
 
     Args:
         lanes: row of a :class:`~hetgym.envs.place.state.PlaceRecord`.
