@@ -237,7 +237,10 @@ def optimistic_cost(problem: Problem) -> list[list[float]]:
 def weighted_out_degree(problem: Problem) -> list[float]:
     edges = edges_of(problem)
     indegree = [sum(e.target == j for e in edges) for j in range(problem.num_operators)]
-    return [sum(1.0 / indegree[e.target] for e in edges if e.source == i) for i in range(problem.num_operators)]
+    degrees = [0.0] * problem.num_operators
+    for e in edges:  # from left to right, unlike the builtin sum from Python 3.12 on
+        degrees[e.source] += 1.0 / indegree[e.target]
+    return degrees
 
 
 # List scheduling.

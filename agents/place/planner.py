@@ -32,9 +32,9 @@ PASSES = 4
 PERTURBATION = 0.1
 """Standard deviation of the logarithm of the noise in the priorities of further passes."""
 
-LONGEST = 10.0
-"""Estimated time of a pass up to which the policy decides where no time is given [s]: some 30 000 operators on four
-devices. Larger problems get the best schedule of HEFT and PEFT, and the search."""
+LONGEST, LARGEST = 10.0, 50_000
+"""Estimated time of a pass [s], and operators, up to which the policy decides where no time is given. Larger problems
+get the best schedule of HEFT and PEFT, and the search."""
 
 SHARE = 0.2
 """Share of a time budget that greedy passes may take; the search gets the rest."""
@@ -93,8 +93,8 @@ class PlacePlanner(SchedulePlanner):
         Args:
             problem: the problem to schedule.
             budget: wall-clock time, in seconds or as in ``"50ms"``; with it, results depend on the machine. By
-                default there is no search, only greedy episodes, and none of these if one would take
-                more than :data:`LONGEST`.
+                default there is no search, only greedy episodes, and none of these for problems beyond
+                :data:`LONGEST` or :data:`LARGEST`.
             passes: number of greedy episodes, each in an order of its own; with little time there are fewer. If one
                 would take more than :data:`SHARE` of the time, the search begins with the best schedule of HEFT, PEFT
                 and, if there is time for it, the Pilot method.
@@ -112,7 +112,8 @@ class PlacePlanner(SchedulePlanner):
         seconds, began = limits(budget, operators)
         if passes < 1:
             raise ConfigError(f"passes is {passes}; there must be at least one")
-        if pass_seconds(problem) > (LONGEST if seconds is None else SHARE * seconds):
+        large = seconds is None and problem.num_operators > LARGEST
+        if large or pass_seconds(problem) > (LONGEST if seconds is None else SHARE * seconds):
             return self._hurry(problem, seconds, operators, seed, began)
         seen = view(problem)
         hidden = inference.encode(problem, seen.tokens, seen.edge_features, self.encoder)
