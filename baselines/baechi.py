@@ -15,12 +15,14 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
+from hetgym.weights import SharedWeights, present
 
 
 def memory_need(problem: Problem) -> FloatArray:
     """[n] memory that an operator reserves on its device: weights and outputs, none freed early [byte].
 
-    A placement that fits by this measure fits in any order of execution.
+    Weights that an earlier operator of the device reads, too, are reserved already. A placement that fits by this
+    measure fits in any order of execution.
     """
     return np.array(problem.weight_bytes + problem.output_bytes, np.float64)
 
@@ -55,24 +57,28 @@ def m_topo(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
         OutOfMemory: the same, or no plan that fits was found, where the runtime enforces capacities.
     """
     need, p, switches = memory_need(problem), problem.num_devices, as_runtime(runtime)
-    share = np.minimum(problem.memory_capacity, need.sum() / p + need.max())
+    share = np.minimum(problem.memory_capacity, (need.sum() - problem.shared_weights.repeated) / p + need.max())
     room = problem.memory_capacity.copy()
     used = np.zeros(p)
-    assignment = np.empty(problem.num_operators, np.int32)
+    assignment = np.full(problem.num_operators, -1, np.int32)
+
+    def more(operator: int, device: int) -> float:
+        return float(need[operator] - problem.shared_weights.present(assignment, operator, device))
+
     current = 0
     for i in problem.topological_order.tolist():
         able = np.isfinite(problem.cost[i])
-        while current < p and able[current] and used[current] + need[i] > share[current]:
+        while current < p and able[current] and used[current] + more(i, current) > share[current]:
             current += 1
         device = current
         if current == p or not able[current]:
-            fits = np.flatnonzero(able & (need[i] <= room))
-            if len(fits) == 0:
+            fits = (a for a in np.flatnonzero(able).tolist() if more(i, a) <= room[a])
+            device = next(fits, -1)
+            if device < 0:
                 raise no_room(problem, i, need, room, switches)
-            device = int(fits[0])
+        used[device] += more(i, device)
+        room[device] -= more(i, device)
         assignment[i] = device
-        used[device] += need[i]
-        room[device] -= need[i]
     return place_by_priority(problem, upward_rank(problem), fixed=assignment, runtime=switches)
 
 
@@ -108,7 +114,8 @@ def earliest_start_first(problem: Problem, favourite: IntArray, runtime: Runtime
     def place(weights: FloatArray) -> Schedule:
         room = np.minimum(problem.memory_capacity, weights)
         placed = timeline.new_timeline(problem, runtime, room)
-        stuck = _place(problem.arrays, placed, upward_rank(problem), favourite, need, room)
+        rank, shared = upward_rank(problem), problem.shared_weights
+        stuck = _place(problem.arrays, placed, rank, favourite, need, shared, room)
         if stuck >= 0:
             raise no_room(problem, stuck, need, room, runtime)
         return timeline.planned(problem, placed, runtime)
@@ -122,7 +129,13 @@ def earliest_start_first(problem: Problem, favourite: IntArray, runtime: Runtime
 # where an operator has no room, which can only get worse. O(r p) a round for r ready operators.
 @jit
 def _place(
-    p: ProblemArrays, t: timeline.Timeline, rank: FloatArray, favourite: IntArray, need: FloatArray, room: FloatArray
+    p: ProblemArrays,
+    t: timeline.Timeline,
+    rank: FloatArray,
+    favourite: IntArray,
+    need: FloatArray,
+    shared: SharedWeights,
+    room: FloatArray,
 ) -> int:
     """Fill a timeline; return the operator for which there was no room, or -1."""
     n, d = p.cost.shape
@@ -148,7 +161,9 @@ def _place(
             _arrive_again(p, t, i, data, urgent)
             hosted = False
             for device in range(d):
-                if p.cost[i, device] == np.inf or need[i] > room[device]:
+                if p.cost[i, device] == np.inf:
+                    continue
+                if need[i] - present(shared, t.assignment, i, device, n) > room[device]:
                     continue
                 hosted = True
                 start = timeline.earliest_start(t, device, data[i, device], p.cost[i, device], False)
@@ -169,8 +184,8 @@ def _place(
             if not hosted:
                 return int(i)
         i = ready[best_slot]
+        room[best_device] -= need[i] - present(shared, t.assignment, i, best_device, n)
         timeline.book(p, t, i, best_device, best_start)
-        room[best_device] -= need[i]
         kept[best_device] = favourite[i]
         for device in range(d):
             if kept[device] == i:

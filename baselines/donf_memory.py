@@ -16,14 +16,15 @@ from hetgym.planning.pull_loop import AGGREGATED, Links, choose, commit
 from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
+from hetgym.weights import SharedWeights, present
 
 
 def donf_memory(problem: Problem) -> Schedule:
     """DONF that passes over devices without room, and lets operators wait until there is some.
 
-    From its commitment on, an operator holds its weights on its device for good, and its outputs until its
-    last reader has finished (for good if there are no readers). A device with less free memory than the two
-    need is not considered. When the first operator of the queue fits nowhere, the devices without room for it
+    From its commitment on, an operator holds its weights on its device for good (a shared weight once), and its
+    outputs until its last reader has finished (for good if there are no readers). A device with less free memory than
+    the two need is not considered. When the first operator of the queue fits nowhere, the devices without room for it
     count as full until the next finish. Then operators that read outputs on full devices go first, those whose
     input has the fewest readers left before others, as they free memory soonest. Operators that fit nowhere go
     back to the queue. With unlimited memories the schedule is DONF's.
@@ -41,8 +42,9 @@ def donf_memory(problem: Problem) -> Schedule:
         placed,
         new_queue(problem.num_operators),
         weighted_out_degree(problem),
-        problem.weight_bytes,
+        problem.weight_bytes + problem.output_bytes,
         problem.output_bytes,
+        problem.shared_weights,
         free,
     )
     if stuck >= 0:
@@ -69,8 +71,9 @@ def _run(
     t: timeline.Timeline,
     queue: ReadyQueue,
     priority: FloatArray,
-    weight: FloatArray,
+    need: FloatArray,
     output: FloatArray,
+    shared: SharedWeights,
     free: FloatArray,
 ) -> int:
     """Run the loop; an operator that found no room at the end, or -1."""
@@ -95,9 +98,8 @@ def _run(
             operator = relief if relief >= 0 else p.topological_order[pop(heaps, READY)]
             if taken[operator]:
                 continue
-            need = weight[operator] + output[operator]
             for device in range(d):
-                room[device] = need <= free[device]
+                room[device] = need[operator] - present(shared, t.assignment, operator, device, n) <= free[device]
             device = choose(p, t, operator, now, AGGREGATED, bonus, room, links)
             if device < 0:
                 blocked[count] = operator
@@ -105,11 +107,11 @@ def _run(
                 for other in range(d):
                     full[other] |= not room[other] and p.cost[operator, other] < np.inf
             else:
+                free[device] -= need[operator] - present(shared, t.assignment, operator, device, n)
                 commit(p, t, operator, device, now, AGGREGATED, links)
-                free[device] -= need
                 taken[operator] = True
                 push(heaps, FINISHES, t.finish[operator], p.position[operator])
-            relief = _preferred(p, t, queue, weight, output, free, readers, full, taken) if full.any() else -1
+            relief = _preferred(p, t, queue, need, shared, free, readers, full, taken) if full.any() else -1
         if heaps.size[FINISHES] == 0:
             return int(blocked[0]) if count > 0 else -1
         for operator in blocked[:count]:
@@ -130,8 +132,8 @@ def _preferred(
     p: ProblemArrays,
     t: timeline.Timeline,
     queue: ReadyQueue,
-    weight: FloatArray,
-    output: FloatArray,
+    need: FloatArray,
+    shared: SharedWeights,
     free: FloatArray,
     readers: IntArray,
     full: BoolArray,
@@ -149,7 +151,7 @@ def _preferred(
         j = p.topological_order[position]
         left = _fewest_readers(p, t, readers, full, j)
         key = (left, queue.heaps.key[k], position)
-        if left > 0 and (relief < 0 or key < fewest) and not taken[j] and _fits(p, j, weight[j] + output[j], free):
+        if left > 0 and (relief < 0 or key < fewest) and not taken[j] and _fits(p, t, j, need, shared, free):
             fewest, relief = key, j
     return relief
 
@@ -166,9 +168,17 @@ def _fewest_readers(p: ProblemArrays, t: timeline.Timeline, readers: IntArray, f
 
 
 @step
-def _fits(p: ProblemArrays, operator: int, need: float, free: FloatArray) -> bool:
+def _fits(
+    p: ProblemArrays,
+    t: timeline.Timeline,
+    operator: int,
+    need: FloatArray,
+    shared: SharedWeights,
+    free: FloatArray,
+) -> bool:
     """True if some device that can run the operator has room for it."""
     fits = False
     for device in range(len(free)):
-        fits |= p.cost[operator, device] < np.inf and need <= free[device]
+        more = need[operator] - present(shared, t.assignment, operator, device, len(need))
+        fits |= p.cost[operator, device] < np.inf and more <= free[device]
     return fits

@@ -19,6 +19,7 @@ from hetgym.planning.ranks import least_cost_from_entry, least_cost_to_exit
 from hetgym.planning.timeline import with_times
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim.memory import resident_weights
 
 RESOLUTION = 2.0**30
 """Ticks that the longest schedule considered may have, where times are not whole numbers already."""
@@ -119,26 +120,29 @@ def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int =
     return Solution(best, bound, "optimal" if proved else "feasible")
 
 
-def _need(problem: Problem) -> FloatArray:
-    """[n] bytes that an operator takes on its device."""
-    return np.asarray(problem.weight_bytes + problem.output_bytes, np.float64)
-
-
 def _fits(problem: Problem, assignment: IntArray) -> bool:
     """True if all weights and outputs fit at the same time."""
-    held = np.bincount(assignment, _need(problem), minlength=problem.num_devices)
+    outputs = np.bincount(assignment, problem.output_bytes, minlength=problem.num_devices)
+    held = resident_weights(problem, assignment) + outputs
     return bool((held <= problem.memory_capacity * (1 + _ROUNDING)).all())
 
 
 def _limit_memory(model: Any, problem: Problem, on: list[dict[int, Any]]) -> None:
     """Keep what is on each device within its capacity; whole bytes stay whole."""
-    need = _need(problem)
+    shared = problem.shared_weights.pairs()
+    need = problem.weight_bytes + problem.output_bytes - problem.shared_weights.each()
+    need = np.append(need, [size for _, size in shared])
     if need.sum() == 0:
         return
     scale = float(2.0 ** np.floor(np.log2(2.0**50 / need.sum())))
     for a in np.flatnonzero(np.isfinite(problem.memory_capacity)).tolist():
         most = int(min(problem.memory_capacity[a] * (1 + _ROUNDING), 2.0 * need.sum()) * scale)
-        model.add(sum(int(need[i] * scale) * row[a] for i, row in enumerate(on) if a in row) <= most)
+        held = [row.get(a, 0) for row in on]
+        for readers, _ in shared:
+            held.append(model.new_bool_var(""))  # true if the device holds the weight
+            for i in readers:
+                model.add_implication(on[i][a], held[-1]) if a in on[i] else None
+        model.add(sum(int(size * scale) * here for size, here in zip(need, held, strict=True)) <= most)
 
 
 def _packed(cp: Any, problem: Problem) -> Schedule:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hetgym._types import BoolArray, FloatArray
+from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.errors import ConfigError
 from hetgym.planning import timeline
 from hetgym.planning.capacity import fitted
@@ -62,12 +62,12 @@ def _plan(problem: Problem, sequence: list[int], runtime: Runtime, room: FloatAr
         make_ready(operator)
     while left or finishes:
         for device in sorted(idle):
-            chosen = _first_placeable(problem, ready[device], sequence, taken, device, room)
+            chosen = _first_placeable(problem, ready[device], sequence, taken, placed.assignment, device, room)
             if chosen is None:
                 continue
             taken[chosen] = True
             left -= 1
-            room[device] -= problem.weight_bytes[chosen]
+            room[device] -= _more(problem, placed.assignment, chosen, device)
             timeline.append(arrays, placed, chosen, device, now)
             idle.remove(device)
             heapq.heappush(finishes, (float(placed.finish[chosen]), device, chosen))
@@ -83,8 +83,19 @@ def _plan(problem: Problem, sequence: list[int], runtime: Runtime, room: FloatAr
     return timeline.planned(problem, placed, runtime)
 
 
+def _more(problem: Problem, assignment: IntArray, operator: int, device: int) -> float:
+    """Weights that a device must hold more of with an operator [byte]."""
+    return float(problem.weight_bytes[operator] - problem.shared_weights.present(assignment, operator, device))
+
+
 def _first_placeable(
-    problem: Problem, ready: list[int], sequence: list[int], taken: BoolArray, device: int, room: FloatArray
+    problem: Problem,
+    ready: list[int],
+    sequence: list[int],
+    taken: BoolArray,
+    assignment: IntArray,
+    device: int,
+    room: FloatArray,
 ) -> int | None:
     """Take the first ready operator of a device off its heap; one that has room nowhere it must take."""
     passed = []
@@ -95,7 +106,7 @@ def _first_placeable(
         if taken[operator]:
             continue
         able = np.isfinite(problem.cost[operator])
-        if problem.weight_bytes[operator] <= room[device] or room[device] == room[able].max():
+        if _more(problem, assignment, operator, device) <= room[device] or room[device] == room[able].max():
             chosen = operator
         else:
             passed.append(candidate)

@@ -24,6 +24,7 @@ from hetgym._kernels.records import record
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from hetgym.errors import ProblemError
 from hetgym.graph import topology
+from hetgym.weights import SharedWeights, read_shared, unshared
 
 if TYPE_CHECKING:
     from hetgym.costs import CostModel
@@ -50,11 +51,17 @@ _ARRAYS = {
     "power_busy": ("float64", "d"),
     "power_idle": ("float64", "d"),
     "price": ("float64", "d"),
+    "shared_pointer": ("int32", "weights and one"),
+    "shared_reader": ("int32", "readers"),
+    "shared_size": ("float64", "weights"),
 }
 """Name of an array in a file -> dtype and axes; the file's header fixes n and d, and ``pairs`` is d * d + 1."""
 
 _USUAL = {"occupancy": 1.0, "power_busy": 0.0, "power_idle": 0.0, "price": 0.0}
 """Arrays that files leave out where they have this value throughout."""
+
+_SHARED = ("shared_pointer", "shared_reader", "shared_size")
+"""Arrays of :class:`~hetgym.weights.SharedWeights`, which files leave out where no weight is shared."""
 
 _TARIFF = ("power_busy", "power_idle", "price")
 """Arrays that no run depends on: digests leave them out."""
@@ -148,7 +155,9 @@ class Problem(Deferred):
         edge_tensor: [e] tensor id; edges that carry the same tensor share it.
         latency: [d, d] seconds; 0 on the diagonal.
         bandwidth: [d, d] byte/s; inf on the diagonal.
-        weight_bytes: [n] weights resident for an operator; a shared weight is divided evenly among its readers [byte].
+        weight_bytes: [n] weights that an operator reads, shared or not [byte].
+        shared_weights: those of them that several operators read: a device that runs any of these holds the weight,
+            once. See :class:`~hetgym.weights.SharedWeights`.
         output_bytes: [n] outputs of an operator [byte].
         memory_capacity: [d] byte; inf = unlimited.
         route_pointer, route_link, link_bandwidth: links between devices, see :class:`Routes`.
@@ -186,6 +195,7 @@ class Problem(Deferred):
         power_idle: npt.ArrayLike = 0.0,
         price: npt.ArrayLike = 0.0,
         notes: Sequence[str] = (),
+        shared_weights: SharedWeights | None = None,
     ) -> None:
         self.name = name
         self.notes = tuple(notes)
@@ -223,6 +233,7 @@ class Problem(Deferred):
         self.latency = self._between("latency", latency, d, diagonal=0.0)
         self.bandwidth = self._between("bandwidth", bandwidth, d, diagonal=np.inf)
         self.weight_bytes = self._real("weight_bytes", weight_bytes, (n,))
+        self.shared_weights = self._shared(shared_weights)
         self.output_bytes = self._real("output_bytes", output_bytes, (n,))
         self.memory_capacity = self._real("memory_capacity", memory_capacity, (d,), finite=False)
         if routes is None:
@@ -305,6 +316,29 @@ class Problem(Deferred):
             k = int(np.flatnonzero(same)[0])
             raise ProblemError(f"problem {self.name!r}: edge {source[k]} -> {target[k]} is given twice for one tensor")
 
+    def _shared(self, given: SharedWeights | None) -> SharedWeights:
+        """Check the readers and bytes of shared weights, which :attr:`weight_bytes` counts for each reader."""
+        n = len(self.weight_bytes)
+        if given is None or not len(given.size):
+            return unshared(n)
+        pointer, reader, size = given[:3]
+        count = np.diff(pointer)
+        whole = len(pointer) == len(size) + 1 and pointer[0] == 0 and pointer[-1] == len(reader)
+        if not whole or (count < 2).any() or not ((reader >= 0) & (reader < n)).all():
+            raise ProblemError(f"problem {self.name!r}: a shared weight needs two readers or more among the operators")
+        weight = np.repeat(np.arange(len(size)), count)
+        if ((np.diff(reader) <= 0) & (np.diff(weight) == 0)).any():
+            raise ProblemError(f"problem {self.name!r}: the readers of a shared weight must ascend")
+        found = SharedWeights.from_rows(n, pointer, reader, self._real("shared_size", size, (len(size),)))
+        more = found.each() > self.weight_bytes * (1 + 1e-9)
+        if more.any():
+            i = int(np.argmax(more))
+            raise ProblemError(
+                f"problem {self.name!r}: weight_bytes[{i}] is {self.weight_bytes[i]:g}, less than the shared weights "
+                f"of operator {i} ({self.operator_names[i]!r}), {found.each()[i]:g}"
+            )
+        return found
+
     def _set_routes(self, routes: Routes, d: int) -> None:
         """Check that every pair of different devices has a route over existing links."""
         pointer, link = np.asarray(routes.pointer), np.asarray(routes.link)
@@ -385,6 +419,7 @@ class Problem(Deferred):
             power_idle=np.array([device.power_idle or 0.0 for device in platform.devices]) * busy.any(),
             price=_known([device.price for device in platform.devices]),
             notes=graph.notes,
+            shared_weights=graph.shared_weights,
         )
 
     @classmethod
@@ -403,6 +438,7 @@ class Problem(Deferred):
         power_busy: npt.ArrayLike = 0.0,
         power_idle: npt.ArrayLike = 0.0,
         price: npt.ArrayLike = 0.0,
+        shared_weights: Iterable[tuple[Sequence[int], float]] = (),
         operator_names: Sequence[str] | None = None,
         operator_kinds: Sequence[str] | None = None,
         device_names: Sequence[str] | None = None,
@@ -417,7 +453,7 @@ class Problem(Deferred):
             latency: seconds, one number or [d, d].
             bandwidth: byte/s, one number or [d, d].
             tensors: tensor id of each edge; by default every edge carries a tensor of its own.
-            weight_bytes: bytes, one number or [n].
+            weight_bytes: bytes of weights that an operator reads, one number or [n].
             output_bytes: bytes, one number or [n]; by default the sum over an operator's tensors, each at the size
                 of its largest edge.
             memory_capacity: bytes, one number or [d]; inf = unlimited.
@@ -425,6 +461,8 @@ class Problem(Deferred):
             power_busy: power of a device while it runs an operator, one number or [d], in W.
             power_idle: power while it runs none, one number or [d], in W.
             price: rent of a device, one number or [d], in currency/h.
+            shared_weights: weights that several operators read, as pairs of their operators and bytes; part of the
+                ``weight_bytes`` of each of these operators.
             operator_names: ``["op0", "op1", …]`` by default.
             operator_kinds: ``"Task"`` by default.
             device_names: ``["dev0", "dev1", …]`` by default.
@@ -470,6 +508,7 @@ class Problem(Deferred):
             power_idle=power_idle,
             price=price,
             notes=notes,
+            shared_weights=read_shared(n, shared_weights, name),
         )
 
     @classmethod
@@ -527,14 +566,14 @@ class Problem(Deferred):
             name: getattr(self, name) for name in ("operator_names", "operator_kinds", "device_names", "name")
         }
         arguments["routes"] = Routes(self.route_pointer, self.route_link, self.link_bandwidth)
-        return arguments | {name: getattr(self, name) for name in ("asynchronous", *_USUAL, "notes")}
+        return arguments | {name: getattr(self, name) for name in ("asynchronous", *_USUAL, "notes", "shared_weights")}
 
     def replace(self, **changes: Any) -> Problem:
         """The same problem with other values for some of the constructor's arguments.
 
         Args:
             changes: name of an argument -> its value. With another ``bandwidth`` and no ``routes``, every pair of
-                devices has links of its own.
+                devices has links of its own; with other ``weight_bytes`` and no ``shared_weights``, none is shared.
 
         Raises:
             ProblemError: as for the constructor.
@@ -545,6 +584,8 @@ class Problem(Deferred):
         arguments = self._arguments
         if "bandwidth" in changes:
             arguments["routes"] = None
+        if "weight_bytes" in changes:
+            arguments["shared_weights"] = None
         return Problem(**(arguments | changes))
 
     def __repr__(self) -> str:
@@ -594,6 +635,11 @@ class Problem(Deferred):
             self.occupancy,
         )
 
+    @property
+    def model_bytes(self) -> float:
+        """Bytes of all weights, each once."""
+        return float(self.weight_bytes.sum() - self.shared_weights.repeated)
+
     @cached_property
     def private_links(self) -> bool:
         """True if no link serves two pairs of devices: transfers between different pairs then never share a link."""
@@ -635,7 +681,12 @@ class Problem(Deferred):
             for name, value in _USUAL.items()
             if (found := getattr(self, name)) is shared[name] or (found == value).all()
         }
+        usual |= set() if len(self.shared_weights.size) else set(_SHARED)
         return [name for name in _ARRAYS if name not in usual]
+
+    def _array(self, name: str) -> Any:
+        """An array by its name in files."""
+        return getattr(self.shared_weights, name.removeprefix("shared_")) if name in _SHARED else getattr(self, name)
 
     @cached_property
     def digest(self) -> str:
@@ -643,7 +694,7 @@ class Problem(Deferred):
         state = hashlib.sha256()
         for array in self._stored:
             if array not in _TARIFF:
-                values = getattr(self, array)
+                values = self._array(array)
                 state.update(f"{array}{values.shape}".encode())
                 state.update(values if sys.byteorder == "little" else values.byteswap())
         return state.hexdigest()
@@ -671,7 +722,7 @@ class Problem(Deferred):
             "device_names": self.device_names,
         } | ({"notes": self.notes} if self.notes else {})
         target = Path(path) if isinstance(path, str | Path) else path
-        save_npz(target, header, {name: getattr(self, name) for name in self._stored}, _FILE)
+        save_npz(target, header, {name: self._array(name) for name in self._stored}, _FILE)
 
     @classmethod
     def load(cls, path: str | Path | IO[bytes]) -> Problem:
@@ -689,6 +740,10 @@ class Problem(Deferred):
         routes = Routes(*(arrays.pop(key) for key in ("route_pointer", "route_link", "link_bandwidth")))
         names = {key: header[key] for key in ("operator_names", "operator_kinds", "device_names", "name")}
         return cls(**arrays, routes=routes, **names, notes=header.get("notes", ()))  # type: ignore[arg-type]
+        if _SHARED[0] in arrays:
+            pointer, reader, size = (arrays.pop(key) for key in _SHARED)
+            names["shared_weights"] = SharedWeights(pointer, reader, size, pointer, reader)
+        return cls(**arrays, routes=routes, **names)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=8)
@@ -738,10 +793,11 @@ def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> 
     if "notes" in header:
         _strings(header, "notes", where)
     sizes = {"n": n, "d": d, "pairs": d * d + 1}
+    optional = {*_USUAL, *(() if {*_SHARED} & {*names} else _SHARED)}
     return {
         name: Array(dtype, tuple(sizes.get(axis, axis) for axis in axes))
         for name, (dtype, *axes) in _ARRAYS.items()
-        if name not in _USUAL or name in names
+        if name not in optional or name in names
     }
 
 

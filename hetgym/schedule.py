@@ -16,6 +16,7 @@ import numpy.typing as npt
 from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.errors import InvalidSchedule, ProblemError, shown
+from hetgym.errors import size as amount
 from hetgym.problem import Problem
 
 TOLERANCE = 1e-9
@@ -249,11 +250,13 @@ class ValidationReport:
     remote_bytes: float
 
 
-def validate(problem: Problem, schedule: Schedule) -> ValidationReport:
+def validate(problem: Problem, schedule: Schedule, memory: bool = True) -> ValidationReport:
     """Check a schedule against its problem, without the simulator.
 
     Rules: *coverage* (every operator has a device, and stands once in that device's order),
-    *placement* (the device can run it) and *deadlock* (device orders and data dependencies together
+    *placement* (the device can run it), *memory* (a device's capacity holds the weights that its operators read, each
+    once; outputs and copies come on top, see ``memory="enforce"`` of :class:`~hetgym.Runtime`) and *deadlock* (device
+    orders and data dependencies together
     have no cycle). For planned times also *duration* (no operator finishes before its run time has passed),
     *precedence* (no operator starts before its inputs can have arrived over idle links) and *exclusivity* (one
     operator at a time on each stream of a device).
@@ -261,6 +264,7 @@ def validate(problem: Problem, schedule: Schedule) -> ValidationReport:
     Args:
         problem: the problem that the schedule is for.
         schedule: the schedule to check.
+        memory: false for a schedule under a runtime that ignores capacities.
 
     Returns:
         Loads and traffic of the schedule.
@@ -272,6 +276,8 @@ def validate(problem: Problem, schedule: Schedule) -> ValidationReport:
     if not isinstance(problem, Problem):
         raise ProblemError(f"a problem is a hetgym.Problem, not {type(problem).__name__}")
     _check_placement(problem, schedule)
+    if memory:
+        _check_memory(problem, schedule.assignment)
     if schedule.priority is None:
         _check_order(problem, schedule.device_order(problem), schedule.assignment)
     if schedule.start is not None:
@@ -305,6 +311,21 @@ def _check_placement(problem: Problem, schedule: Schedule) -> None:
             raise InvalidSchedule(f"coverage: {_name(problem, operator)} is on device {device}, there are 0..{d - 1}")
         where = problem.device_names[device]
         raise InvalidSchedule(f"placement: {_name(problem, operator)} cannot run on device {device} ({where!r})")
+
+
+def _check_memory(problem: Problem, assignment: IntArray) -> None:
+    """Refuse a device that cannot hold the weights of its operators."""
+    shared, d = problem.shared_weights, problem.num_devices
+    held = np.bincount(assignment, problem.weight_bytes - shared.each(), minlength=d)
+    for readers, size in shared.pairs():
+        held[np.unique(assignment[readers])] += size
+    over = np.flatnonzero(held > problem.memory_capacity * (1 + TOLERANCE))
+    if len(over):
+        device = int(over[0])
+        raise InvalidSchedule(
+            f"memory: the operators on device {device} ({problem.device_names[device]!r}) read "
+            f"{amount(held[device], 4)} of weights, it has {amount(problem.memory_capacity[device], 4)}"
+        )
 
 
 def _check_order(problem: Problem, order: Sequence[IntArray], assignment: IntArray) -> None:

@@ -22,9 +22,8 @@ import networkx as nx
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
-    "errors", "graph", "device", "platform", "measurements", "topology", "costs", "profiling", "problem", "transfer",
-    "schedule",
-    "workloads",
+    "errors", "weights", "graph", "device", "platform", "measurements", "topology", "costs", "profiling", "problem",
+    "transfer", "schedule", "workloads",
     "sim", "planning", "search", "pipeline", "parallel", "metrics", "baselines", "execution", "envs", "agents",
     "portfolio", "own_schedulers",
     "bench", "export", "scoring", "cli",

@@ -38,7 +38,7 @@ def test_round_trip_is_exact(tmp_path_factory: pytest.TempPathFactory, problem: 
     problem.save(path)
     again = load_problem(path)
     for name in _ARRAYS:
-        before, after = getattr(problem, name), getattr(again, name)
+        before, after = problem._array(name), again._array(name)
         assert (after.dtype, after.shape, after.tobytes()) == (before.dtype, before.shape, before.tobytes())
     for name in ("name", "operator_names", "operator_kinds", "device_names", "digest", "id"):
         assert getattr(again, name) == getattr(problem, name)

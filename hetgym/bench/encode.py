@@ -46,7 +46,10 @@ def significant(value: float, digits: int = DIGITS) -> float | int:
 
 
 def encode_graph(problem: Problem) -> str:
-    """Operators and edges, which all platforms of a graph share; ``tensor`` only where edges share one."""
+    """Operators and edges, which all platforms of a graph share; ``tensor`` only where edges share one.
+
+    ``shared`` holds the readers and bytes of weights that several operators read, of which a device holds one copy.
+    """
     kinds = sorted(set(problem.operator_kinds))
     fields: dict[str, Any] = {
         "ops": list(problem.operator_names),
@@ -58,6 +61,8 @@ def encode_graph(problem: Problem) -> str:
         "weights": [significant(size) for size in problem.weight_bytes.tolist()],
         "outputs": [significant(size) for size in problem.output_bytes.tolist()],
     }
+    if len(problem.shared_weights.size):
+        fields["shared"] = [[readers, significant(size)] for readers, size in problem.shared_weights.pairs()]
     if len(np.unique(problem.edge_tensor)) < problem.num_edges:
         fields["tensor"] = deltas(problem.edge_tensor)
     return compact(fields)

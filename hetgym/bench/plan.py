@@ -13,6 +13,7 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Objective, Trace
 from hetgym.sim.energy import has_power, has_price
+from hetgym.sim.memory import resident_weights
 from hetgym.workloads import ProblemSpec
 
 FORMAT_VERSION = 1
@@ -61,7 +62,7 @@ class DeviceShare:
         operators: number of operators that it runs.
         busy_seconds: sum of their run times [s].
         utilisation: share of the makespan in which it runs an operator.
-        weight_bytes: weights of its operators, which are resident on it [byte].
+        weight_bytes: weights that its operators read, each once, which are resident on it [byte].
         peak_bytes: the most that it holds at any time, weights, outputs and copies [byte].
         capacity_bytes: its memory [byte]; None if it has no limit.
         sent_bytes, received_bytes: summed over the edges to and from other devices [byte].
@@ -82,7 +83,7 @@ def device_shares(trace: Trace) -> list[DeviceShare]:
     """Load of each device in a run."""
     p, d = trace.problem, trace.problem.num_devices
     busy = np.bincount(trace.assignment, trace.finish - trace.start, minlength=d)
-    weights = np.bincount(trace.assignment, p.weight_bytes, minlength=d)
+    weights = resident_weights(p, trace.assignment)
     remote = np.flatnonzero(trace.remote)
     payload = p.edge_bytes[remote]
     sent = np.bincount(trace.assignment[p.edge_source[remote]], payload, minlength=d)

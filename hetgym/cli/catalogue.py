@@ -20,7 +20,7 @@ def graphs() -> list[Entry]:
         sizes = {"operators": len(graph), "edges": len(graph.edges)}
         amounts = {
             "gflop": float(graph.flops.sum()) / 1e9,
-            "weights_mb": float(graph.resident_bytes.sum()) / 1e6,
+            "weights_mb": graph.model_bytes / 1e6,
         }
         entries.append({"name": name, **sizes, **amounts})
     return entries

@@ -74,4 +74,5 @@ def bare_problem(graph: DataflowGraph, devices: tuple[str, ...]) -> Problem:
         operator_kinds=[op.kind for op in graph.operators],
         device_names=devices,
         name=graph.name,
+        shared_weights=graph.shared_weights,
     )

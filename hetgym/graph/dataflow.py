@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,7 +14,8 @@ from hetgym._sums import summed
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.errors import GraphError
 from hetgym.graph import topology
-from hetgym.graph.ops import Operator
+from hetgym.graph.ops import Operator, Tensor
+from hetgym.weights import SharedWeights, by_name
 
 DENSE_LIMIT = 4096
 """Most operators for which the dense dependency matrix is built (16 MiB of booleans)."""
@@ -253,20 +253,22 @@ class DataflowGraph(Deferred):
 
     @cached_property
     def resident_bytes(self) -> FloatArray:
-        """[n] as :attr:`weight_bytes`, but each constant divided evenly among its readers [byte].
+        """[n] bytes of the constants that an operator reads, each once, shared or not [byte]."""
+        sizes = ({(t.name, t.bytes) if t.name else at: t.bytes for at, t in _constants(op)} for op in self.operators)
+        return frozen(np.array([summed(found.values()) for found in sizes], np.float64))
 
-        Constants of the same name are one constant, such as tied embeddings and the weights of an unrolled
-        recurrence. The sum over all operators is the size of the model's weights.
+    @cached_property
+    def shared_weights(self) -> SharedWeights:
+        """The constants that several operators read: those of one name and size are one constant.
+
+        Examples are tied embeddings and the weights of an unrolled recurrence.
         """
-        # Each once per operator, in the order of inputs: sums over a set would round as its hashes fall.
-        named = [dict.fromkeys(t for t in op.inputs if t.constant and t.name) for op in self.operators]
-        readers = Counter(t.name for tensors in named for t in tensors)
-        share = [
-            summed(t.bytes / readers[t.name] for t in tensors)
-            + summed(t.bytes for t in op.inputs if t.constant and not t.name)
-            for op, tensors in zip(self.operators, named, strict=True)
-        ]
-        return frozen(np.array(share, np.float64))
+        return shared_constants(self.operators)
+
+    @property
+    def model_bytes(self) -> float:
+        """Size of the model: bytes of all constants, each once."""
+        return float(self.resident_bytes.sum() - self.shared_weights.repeated)
 
     @cached_property
     def output_bytes(self) -> FloatArray:
@@ -297,3 +299,14 @@ class DataflowGraph(Deferred):
         for feature in FEATURES:
             table[feature.name] = getattr(self, feature.name)
         return table
+
+
+def shared_constants(operators: Sequence[Operator]) -> SharedWeights:
+    """See :attr:`DataflowGraph.shared_weights`."""
+    named = ((i, t.name, t.bytes) for i, op in enumerate(operators) for _, t in _constants(op) if t.name)
+    return by_name(named, len(operators))
+
+
+def _constants(op: Operator) -> Iterator[tuple[int, Tensor]]:
+    """The constant inputs of an operator, with their places."""
+    return ((at, t) for at, t in enumerate(op.inputs) if t.constant)

@@ -23,6 +23,7 @@ from hetgym.sim import Runtime
 from hetgym.sim.kernel import AGGREGATED, CACHED
 from hetgym.sim.runtime import TRANSFERS
 from hetgym.transfer import transfer_time
+from hetgym.weights import SharedWeights, present
 
 
 @record
@@ -40,7 +41,7 @@ class Bookings(NamedTuple):
         until: [l] scratch: end of the transfers of one operator on each link or channel [s].
         transfers: [1] position in ``runtime.TRANSFERS``.
         dispatch: [1] host time for each launched operator [s].
-        weight: [n] weights of each operator [byte].
+        weight: [n] weights of each operator [byte]; ``shared``: those of them that other operators read, too.
         room: [d] room that is left for weights on each device [byte]; may be negative.
     """
 
@@ -55,6 +56,7 @@ class Bookings(NamedTuple):
     transfers: IntArray
     dispatch: FloatArray
     weight: FloatArray
+    shared: SharedWeights
     room: FloatArray
 
 
@@ -105,6 +107,7 @@ def new_bookings(problem: Problem, runtime: Runtime, room: FloatArray | None = N
         transfers=np.array([TRANSFERS.index(runtime.transfers)], np.int32),
         dispatch=np.array([runtime.dispatch]),
         weight=np.array(problem.weight_bytes),
+        shared=problem.shared_weights,
         room=np.full(d, np.inf) if room is None else np.array(room, np.float64),
     )
 
@@ -225,6 +228,12 @@ def take_back(p: ProblemArrays, k: Bookings, assignment: IntArray, operator: int
             route = a * p.cost.shape[1] + device
             for r in range(k.pointer[route], k.pointer[route + 1]):
                 intervals.remove(k.busy, k.held[r], edge, k.sent[edge], k.arrived[edge])
+
+
+@step
+def need(k: Bookings, assignment: IntArray, operator: int, device: int) -> float:
+    """Weights that a device must hold more of with an operator: without those that others there read [byte]."""
+    return float(k.weight[operator] - present(k.shared, assignment, operator, device, len(k.weight)))
 
 
 @step

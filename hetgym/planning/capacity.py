@@ -34,7 +34,7 @@ def limited(problem: Problem, runtime: Runtime) -> bool:
     """True if the runtime enforces capacities and some plan could exceed one."""
     if runtime.memory != "enforce":
         return False
-    everything = problem.weight_bytes.sum() + problem.output_bytes.sum() + problem.edge_bytes.sum()
+    everything = problem.model_bytes + problem.output_bytes.sum() + problem.edge_bytes.sum()
     return bool((problem.memory_capacity < everything).any())
 
 
@@ -134,11 +134,18 @@ def nothing_fits(problem: Problem, excess: FloatArray) -> OutOfMemory:
         problem: the problem.
         excess: [d] bytes that the last attempt lacks on each device.
     """
-    weights, memory = float(problem.weight_bytes.sum()), float(problem.memory_capacity.sum())
+    weights, memory = problem.model_bytes, float(problem.memory_capacity.sum())
     if weights > memory:
         return OutOfMemory(
             f"no plan fits: the weights take {size(weights, 4)}, and all devices together have "
             f"{size(memory, 4)}; {size(weights - memory, 4)} are missing"
+        )
+    able = np.where(np.isfinite(problem.cost), problem.memory_capacity, -np.inf).max(axis=1)
+    if (problem.weight_bytes > able).any():
+        i = int(np.argmax(problem.weight_bytes - able))
+        return OutOfMemory(
+            f"no plan fits: operator {problem.operator_names[i]!r} reads {size(problem.weight_bytes[i], 4)} of "
+            f"weights, the largest device that can run it has {size(able[i], 4)}"
         )
     d = int(np.argmax(excess))
     return OutOfMemory(

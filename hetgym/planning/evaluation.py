@@ -123,13 +123,13 @@ def _evaluate_alike(problem: Problem, schedules: Sequence[Schedule], how: Settin
         plans = assignments[part], orders[part], pointers[part]
         wrong = _first_wrong(problem.arrays, *plans)
         if wrong < len(plans[0]):
-            validate(problem, schedules[part.start + wrong])
+            validate(problem, schedules[part.start + wrong], memory=False)
         return run(problem.arrays, new_workspace(problem.arrays, how), *plans, priorities[part], how)[0]
 
     makespans = _in_parts(len(schedules), work, threads)
     if np.isinf(makespans).any():
         for schedule in schedules:
-            validate(problem, schedule)  # names the deadlock
+            validate(problem, schedule, memory=False)  # names the deadlock
     return makespans
 
 
@@ -143,9 +143,9 @@ def _tables(problem: Problem, schedules: Sequence[Schedule]) -> tuple[IntArray, 
     for schedule in schedules:
         order = schedule.order
         if len(schedule.assignment) != n or (order is not None and (len(order) != d or sum(map(len, order)) != n)):
-            validate(problem, schedule)
+            validate(problem, schedule, memory=False)
         if order is None and schedule.priority is None:
-            validate(problem, schedule)
+            validate(problem, schedule, memory=False)
         rows += schedule.device_order(problem) if schedule.priority is None else ()
     assignments = np.stack([schedule.assignment for schedule in schedules])
     orders = np.concatenate(rows).reshape(-1, n) if rows else np.zeros(assignments.shape, np.int32)

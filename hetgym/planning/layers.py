@@ -28,9 +28,9 @@ def layers_of(problem: Problem) -> tuple[IntArray, list[str]]:
 def by_layers(problem: Problem) -> Problem:
     """Merge the operators of each layer into one, so that plans place whole layers.
 
-    A merged operator takes the sum of the run times, needs the sum of the weights, and writes the results that other
-    layers read; what is only used inside a layer takes no memory here. Results that several layers read keep their
-    tensor. Operators outside layers stay as they are.
+    A merged operator takes the sum of the run times, needs the weights of its operators, each once, and writes the
+    results that other layers read; what is only used inside a layer takes no memory here. Results that several layers
+    read keep their tensor. Operators outside layers stay as they are.
 
     Args:
         problem: a problem whose operators are named by layers, see :func:`hetgym.graph.layer_of`.
@@ -70,6 +70,7 @@ def by_layers(problem: Problem) -> Problem:
     counts = np.bincount(layer, minlength=m)
     weights: FloatArray = np.zeros(m)
     np.add.at(weights, layer, problem.weight_bytes)
+    weights -= problem.shared_weights.spared(layer, m)
     try:
         return Problem(
             cost,
@@ -89,6 +90,7 @@ def by_layers(problem: Problem) -> Problem:
             Routes(problem.route_pointer, problem.route_link, problem.link_bandwidth),
             problem.asynchronous,
             occupancy,
+            shared_weights=problem.shared_weights.grouped(layer, m),
         )
     except ProblemError as error:
         raise ProblemError(f"its layers cannot be placed as wholes: {error}") from error

@@ -102,7 +102,7 @@ def with_times(problem: Problem, schedule: Schedule, runtime: str | Runtime = "c
             lower_bound=schedule.lower_bound,
             speed=schedule.speed,
         )
-    validate(problem, bare)
+    validate(problem, bare, memory=False)
     return as_run(problem, bare, as_runtime(runtime))
 
 
@@ -174,8 +174,8 @@ def clear(t: Timeline) -> None:
 def _clear_all(t: Timeline) -> None:
     for i in range(len(t.assignment)):
         if t.assignment[i] >= 0:
-            t.moves.room[t.assignment[i]] += t.moves.weight[i]
-    t.assignment[:] = -1
+            t.moves.room[t.assignment[i]] += bookings.need(t.moves, t.assignment, i, t.assignment[i])
+            t.assignment[i] = -1
     intervals.clear(t.busy)
     bookings.clear(t.moves)
 
@@ -242,7 +242,7 @@ def fits(t: Timeline, operator: int, device: int) -> bool:
 
 @variant(fits, carries_bookings)
 def _fits_booked(t: Timeline, operator: int, device: int) -> bool:
-    return bool(t.moves.weight[operator] <= t.moves.room[device])
+    return bool(bookings.need(t.moves, t.assignment, operator, device) <= t.moves.room[device])
 
 
 @step
@@ -326,7 +326,7 @@ def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float
 def _book_all(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float) -> None:
     finish = start + p.cost[operator, device]
     bookings.bring(p, t.moves, t.assignment, t.finish, operator, device, True)
-    t.moves.room[device] -= t.moves.weight[operator]
+    t.moves.room[device] -= bookings.need(t.moves, t.assignment, operator, device)
     t.assignment[operator] = device
     t.start[operator] = start
     t.finish[operator] = finish
@@ -351,7 +351,8 @@ def take_back(p: ProblemArrays, t: Timeline, operator: int) -> None:
 @variant(take_back, carries_bookings)
 def _take_back_all(p: ProblemArrays, t: Timeline, operator: int) -> None:
     bookings.take_back(p, t.moves, t.assignment, operator)
-    t.moves.room[t.assignment[operator]] += t.moves.weight[operator]
+    device = t.assignment[operator]
+    t.moves.room[device] += bookings.need(t.moves, t.assignment, operator, device)
     intervals.remove(t.busy, t.assignment[operator], operator, _taken(p, t, operator), t.finish[operator])
     t.assignment[operator] = -1
 

@@ -170,7 +170,7 @@ def _judged(problem: Problem, answer: Answer, runtime: str) -> tuple[float | Non
         return None, answer.status
     try:
         with np.errstate(over="ignore"):
-            validate(problem, answer.schedule)
+            validate(problem, answer.schedule, memory=False)
             long = np.flatnonzero(answer.schedule.run_times(problem) > LARGEST)
         if len(long):
             name = problem.operator_names[long[0]]

@@ -49,6 +49,7 @@ from hetgym.sim.kernel import (
 from hetgym.sim.progress import QUEUED
 from hetgym.sim.run import setting
 from hetgym.transfer import transfer_time
+from hetgym.weights import SharedWeights, present
 
 GRID = 16
 """Turns between two marks, from which a price can begin."""
@@ -143,7 +144,7 @@ class Course(NamedTuple):
         following: [d] scratch of the tails [s].
         bound: [n, d] a lower bound on that under any placement [s].
         change: [d] what the change adds to the load of each device [s].
-        weight: [n] weights of each operator [byte].
+        weight: [n] weights of each operator [byte]; ``shared``: those of them that other operators read, too.
         room: [d] room for weights on each device [byte].
         held: [d] weights on each device, with the change [byte].
         message: [d] scratch: bytes from each device to one reader.
@@ -172,6 +173,7 @@ class Course(NamedTuple):
     bound: FloatArray
     change: FloatArray
     weight: FloatArray
+    shared: SharedWeights
     room: FloatArray
     held: FloatArray
     message: FloatArray
@@ -211,6 +213,7 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
         bound=np.array(ranks.least_cost_to_exit(problem)),
         change=np.zeros(d),
         weight=np.array(problem.weight_bytes),
+        shared=problem.shared_weights,
         room=np.full(d, np.inf),
         held=np.zeros(d),
         message=np.zeros(d),
@@ -319,7 +322,7 @@ def add_up(p: ProblemArrays, c: Course, switches: Switches) -> None:
         c.held[device] = 0.0
     for i in range(len(c.order)):
         c.marks.load[0, c.assignment[i]] += _load(p, c, i, c.assignment[i], switches)
-        c.held[c.assignment[i]] += c.weight[i]
+        c.held[c.assignment[i]] += c.weight[i] - present(c.shared, c.assignment, i, c.assignment[i], i)
 
 
 @step
@@ -736,8 +739,15 @@ def put(p: ProblemArrays, c: Course, count: int, operator: int, device: int, swi
     c.before[count] = c.assignment[operator]
     c.change[c.assignment[operator]] -= _load(p, c, operator, c.assignment[operator], switches)
     c.change[device] += _load(p, c, operator, device, switches)
-    c.held[c.assignment[operator]] -= c.weight[operator]
-    c.held[device] += c.weight[operator]
+    _reload(c, operator, device)
+
+
+@step
+def _reload(c: Course, operator: int, device: int) -> None:
+    """Move an operator, and those of its weights that no other one on its device reads, to a device."""
+    before, n = c.assignment[operator], len(c.weight)
+    c.held[before] -= c.weight[operator] - present(c.shared, c.assignment, operator, before, n)
+    c.held[device] += c.weight[operator] - present(c.shared, c.assignment, operator, device, n)
     c.assignment[operator] = device
 
 
@@ -745,10 +755,7 @@ def put(p: ProblemArrays, c: Course, count: int, operator: int, device: int, swi
 def take_back(c: Course, count: int) -> None:
     """Undo a change of ``count`` operators."""
     for k in range(count):
-        i = c.moved[k]
-        c.held[c.assignment[i]] -= c.weight[i]
-        c.held[c.before[k]] += c.weight[i]
-        c.assignment[i] = c.before[k]
+        _reload(c, c.moved[k], c.before[k])
     for device in range(len(c.change)):
         c.change[device] = 0.0
 

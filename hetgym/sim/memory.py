@@ -19,7 +19,7 @@ from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import OutOfMemory
-from hetgym.problem import ProblemArrays
+from hetgym.problem import Problem, ProblemArrays
 from hetgym.sim.record import Record
 
 
@@ -139,6 +139,13 @@ def write_peaks(found: Changes, count: int, resident: FloatArray, used: FloatArr
             peak[d] = max(peak[d], resident[d] + used[d])
 
 
+def resident_weights(problem: Problem, assignment: IntArray) -> FloatArray:
+    """[d] weights that each device holds under a placement, [n]: those that its operators read, each once [byte]."""
+    d = problem.num_devices
+    held = np.bincount(assignment, problem.weight_bytes, minlength=d)
+    return np.asarray(held - problem.shared_weights.spared(assignment, d), np.float64)
+
+
 def memory_use(trace: Record, cached: bool = False) -> MemoryUse:
     """Follow allocations and releases through a run.
 
@@ -160,7 +167,7 @@ def memory_use(trace: Record, cached: bool = False) -> MemoryUse:
         time, change = np.concatenate([time, begin, end]), np.concatenate([change, amount, -amount])
     order = np.lexsort((change, time, device))  # releases are negative, so they come first
     device, time, change = device[order], time[order], change[order]
-    resident = np.bincount(assignment, problem.weight_bytes, minlength=problem.num_devices).astype(np.float64)
+    resident = resident_weights(problem, assignment)
     used = np.empty(len(change))
     peak = resident.copy()
     for d in range(problem.num_devices):

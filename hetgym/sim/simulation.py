@@ -38,7 +38,7 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
     >>> simulate(problem, Schedule(assignment=[0, 1], order=[[0], [1]])).makespan
     3.5
     """
-    validate(problem, schedule)
+    validate(problem, schedule, memory=False)
     return run_schedule(problem, schedule, as_runtime(runtime))
 
 

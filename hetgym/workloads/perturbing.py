@@ -158,6 +158,7 @@ class Neighbourhood:
             latency=p.latency,
             bandwidth=bandwidth.reshape(p.latency.shape),
             weight_bytes=p.weight_bytes,
+            shared_weights=p.shared_weights,
             output_bytes=p.output_bytes,
             memory_capacity=p.memory_capacity,
             operator_names=p.operator_names,

@@ -94,7 +94,7 @@ def test_plan_takes_the_model_as_it_will_run(tmp_path: Path, words: tuple[str, .
     plan = json.loads(done.stdout)["plan"]
     graph = load_graph("squeezenet")
     if name == "float16":
-        assert sum(share["weight_bytes"] for share in plan["devices"]) == graph.resident_bytes.sum() / 2
+        assert sum(share["weight_bytes"] for share in plan["devices"]) == graph.model_bytes / 2
     elif name == "ready":
         assert plan["runtime"] == "communication=fifo,order=ready"
     else:

@@ -55,7 +55,7 @@ def test_every_language_model_has_a_published_size() -> None:
 def test_published_parameters(name: str) -> None:
     graph = load_graph(name)
     assert parameters(graph) / 1e9 == pytest.approx(PUBLISHED[name], rel=0.004)
-    assert graph.resident_bytes.sum() == pytest.approx(2 * parameters(graph), rel=0.005)  # and rotary tables, buckets
+    assert graph.model_bytes == pytest.approx(2 * parameters(graph), rel=0.005)  # and rotary tables, buckets
     assert graph.name == name and {op.kind for op in graph.operators} <= KINDS.keys()
 
 
@@ -97,9 +97,9 @@ def test_the_cache_is_resident_and_read_by_every_step() -> None:
     filled, step = (language_model(**CASES["llama"], batch=3, sequence=20, phase=p) for p in ("prefill", "decode"))
     cache = 2 * 2 * 3 * 2 * 20 * 8 * 2  # layers, keys and values, batch, heads, tokens, numbers, bytes
     plain = language_model(**CASES["llama"], batch=3, sequence=20)
-    assert filled.resident_bytes.sum() - plain.resident_bytes.sum() == cache
+    assert filled.model_bytes - plain.model_bytes == cache
     rotary = 2 * 19 * 8 * 2  # tables of one position instead of 20
-    assert step.resident_bytes.sum() - plain.resident_bytes.sum() == cache - rotary
+    assert step.model_bytes - plain.model_bytes == cache - rotary
     ops = by_name(step)
     sdpa, write = ops["layers.0.self_attn.sdpa"], ops["layers.0.self_attn.cache"]
     assert [t.name.rpartition(".")[2] for t in sdpa.inputs[1:3]] == ["key_cache", "value_cache"]
@@ -146,7 +146,7 @@ def test_a_training_step_has_twice_the_products_backward(case: str) -> None:
         {t.name for op in graph.operators for t in weights_of(op)}
     )
     assert all("float" in t.dtype for op in step.operators if op.name.endswith("/backward") for t in op.outputs)
-    grown = step.resident_bytes.sum() - graph.resident_bytes.sum()
+    grown = step.model_bytes - graph.model_bytes
     assert grown == pytest.approx(2 * 2 * parameters(graph))  # two states of each weight
 
 
@@ -186,7 +186,7 @@ def test_graphs_are_planned_fused_and_cast(phase: str) -> None:
     graph = language_model(**CASES["mixtral"], batch=2, sequence=20, phase=phase)
     assert len(fuse(graph).graph) < len(graph)
     halved = cast(graph, "float32")
-    assert halved.resident_bytes.sum() > 1.9 * graph.resident_bytes.sum()
+    assert halved.model_bytes > 1.9 * graph.model_bytes
     problem = Problem.build(graph, load_platform("cpu-gpu"), costs="roofline")
     schedule = heft(problem)
     validate(problem, schedule)

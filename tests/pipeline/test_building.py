@@ -156,7 +156,7 @@ def test_blocks_are_priced_as_their_operators() -> None:
     problem, chain = Problem.build(graph, platform), pipeline(graph, platform)
     assert [kind.count for kind in chain.kinds] == [1, 2]
     np.testing.assert_allclose(chain.cost.sum(axis=0), problem.cost[:, :2].sum(axis=0))
-    assert chain.size.sum() == pytest.approx(graph.resident_bytes.sum())
+    assert chain.size.sum() == pytest.approx(graph.model_bytes)
     edge = int(np.flatnonzero(blocks(graph)[graph.edge_target] > blocks(graph)[graph.edge_source])[0])
     assert chain.transfer[0] == pytest.approx(
         np.mean(

@@ -13,6 +13,7 @@ from hetgym.envs.place.instance import heft_makespan
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem, Routes
 from hetgym.sim import Runtime
+from hetgym.weights import SharedWeights
 
 
 def side_by_side(problems: Sequence[Problem]) -> Problem:
@@ -67,6 +68,14 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
         first.power_busy,
         first.power_idle,
         first.price,
+        shared_weights=SharedWeights.of(
+            int(operators[-1]),
+            [
+                ([int(operators[k]) + i for i in ids], size)
+                for k, problem in enumerate(problems)
+                for ids, size in problem.shared_weights.pairs()
+            ],
+        ),
     )
 
 

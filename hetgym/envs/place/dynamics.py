@@ -32,6 +32,7 @@ from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, simulate
+from hetgym.weights import present
 
 
 # Between two calls the following holds in every lane whose episode is running: the timeline holds the first turn[lane]
@@ -119,12 +120,12 @@ def _clear_candidates(seen: PlaceObservation, lane: int) -> None:
 def _decide(p: ProblemArrays, tables: PlaceTables, t: Timeline, b: PlaceState, lane: int, device: int) -> None:
     """Book the current operator on a device."""
     operator = tables.order[b.turn[lane]]
+    b.held[lane, device] += _more(tables, t, operator, device)
     timeline.book(p, t, operator, device, b.start[lane, device])
     b.turn[lane] += 1
     b.last[lane] = max(b.last[lane], b.finish[lane, device])
     b.bound[lane] = b.ahead[lane, device]
     b.busy[lane, device] += b.finish[lane, device] - b.start[lane, device]
-    b.held[lane, device] += tables.weights[operator]
     b.peak[lane, device] = max(b.peak[lane, device], tables.working[operator])
 
 
@@ -202,7 +203,7 @@ def _look_ahead(
         row[CandidateColumn.WAIT] = share(start - ready, scale)
         row[CandidateColumn.COST_TO_GO] = share(tables.optimistic[operator, device], scale)
         row[CandidateColumn.BOUND] = share(ahead, scale)
-        room = _room(tables, b, lane, operator, device)
+        room = _room(tables, t, b, lane, operator, device)
         if room >= 0:
             seen.mask[lane, device] = 1
             legal += 1
@@ -226,9 +227,16 @@ def show_completion(
 
 
 @step
-def _room(tables: PlaceTables, b: PlaceState, lane: int, operator: int, device: int) -> float:
+def _more(tables: PlaceTables, t: Timeline, operator: int, device: int) -> float:
+    """Weights that a device must hold more of with an operator: without those that others there read [byte]."""
+    shared = present(tables.shared, t.assignment, operator, device, len(tables.weights))
+    return float(tables.weights[operator] - shared)
+
+
+@step
+def _room(tables: PlaceTables, t: Timeline, b: PlaceState, lane: int, operator: int, device: int) -> float:
     """Free memory of a device after placing an operator there, at most; negative if it must be exceeded [byte]."""
-    need = b.held[lane, device] + tables.weights[operator]
+    need = b.held[lane, device] + _more(tables, t, operator, device)
     return float(tables.capacity[device] - need - max(b.peak[lane, device], tables.working[operator]))
 
 

@@ -15,6 +15,7 @@ from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.planning.intervals import Intervals
 from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
+from hetgym.weights import SharedWeights, unshared
 
 
 @record
@@ -27,7 +28,7 @@ class PlaceTables(NamedTuple):
         tail: [n, d] proven least time from the operator's finish to the end [s].
         bonus: [n, d] added to finish times when the completion compares devices [s].
         free: [n] -1: no operator's device is fixed.
-        weights: [n] bytes that stay on the operator's device.
+        weights: [n] bytes that stay on the operator's device; ``shared``: those that other operators read, too.
         working: [n] bytes of its inputs and outputs.
         capacity: [d] memory of each device [byte]; inf where memory is ignored.
     """
@@ -38,6 +39,7 @@ class PlaceTables(NamedTuple):
     bonus: FloatArray
     free: IntArray
     weights: FloatArray
+    shared: SharedWeights
     working: FloatArray
     capacity: FloatArray
 
@@ -59,10 +61,13 @@ def tables_of(instance: ScheduleInstance, memory: str) -> PlaceTables:
         bonus=instance.bonus,
         free=np.full(problem.num_operators, -1, np.int32),
         weights=problem.weight_bytes,
+        shared=problem.shared_weights,
         working=working,
         capacity=problem.memory_capacity if memory == "mask" else np.full(problem.num_devices, np.inf),
     )
-    return PlaceTables._make(frozen(np.ascontiguousarray(array)) for array in tables)
+    return PlaceTables._make(
+        field if isinstance(field, tuple) else frozen(np.ascontiguousarray(field)) for field in tables
+    )
 
 
 @record
@@ -166,7 +171,7 @@ ANY = Problem.from_arrays(np.ones((1, 1)), [])
 def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
     whole, row = np.ones(1), np.ones(1)  # of the array types with which the timeline is compiled anyway
     table, number = np.ones((1, 1)), np.zeros(1, np.int32)
-    tables = PlaceTables(number, table, table, table, number, whole, whole, row)
+    tables = PlaceTables(number, table, table, table, number, whole, unshared(1), whole, row)
     numbers = np.zeros((1, 1), np.int32)
     busy = Intervals(table, table, numbers, numbers, number, numbers, table, number, number, whole)
     placed = Timeline(number, whole, whole, busy)

@@ -29,6 +29,7 @@ from hetgym.envs.split.joining import (
 from hetgym.envs.split.loads import Loads
 from hetgym.envs.split.menu import Choice
 from hetgym.graph import DataflowGraph, Operator
+from hetgym.graph.dataflow import shared_constants
 from hetgym.planning.timeline import Timeline, planned
 from hetgym.problem import Problem, ProblemArrays, Routes
 from hetgym.schedule import Schedule
@@ -156,6 +157,7 @@ class Assembly:
             asynchronous=self._kinds,
             occupancy=np.stack([self.forms.occupancy(row)[k] for row, k in zip(rows, members, strict=True)]),
             notes=self.instance.graph.notes,
+            shared_weights=shared_constants(operators),
         )
         return problem, places
 

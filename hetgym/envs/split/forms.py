@@ -113,7 +113,7 @@ class Forms:
     def __init__(self, instance: SplitInstance, menu: Sequence[Choice]) -> None:
         self._instance, self._menu = instance, menu
         self._cuts: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._names: dict[str, int] = {}
+        self._names: dict[tuple[str, float], int] = {}
         graph = instance.graph
         self._sources = operands(graph)
         self._edges: list[list[Source]] = [[] for _ in graph.operators]
@@ -219,9 +219,9 @@ class Forms:
         with np.errstate(invalid="ignore"):  # of operators that no device can run
             mean = np.where(able, cost, 0.0).sum(axis=1) / able.sum(axis=1)
         named = [
-            (part, self._names.setdefault(t.name, len(self._names)), t.bytes)
+            (part, self._names.setdefault(constant, len(self._names)), constant[1])
             for part, op in enumerate(parts)
-            for t in dict.fromkeys(t for t in op.inputs if t.constant and t.name)
+            for constant in dict.fromkeys((t.name, t.bytes) for t in op.inputs if t.constant and t.name)
         ]
         return FormArrays(
             cost=cost,

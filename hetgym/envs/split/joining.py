@@ -42,7 +42,7 @@ class DeskArrays(NamedTuple):
         size: n, e, c, and the number of operators that no device can run.
         form: [b] row of each operator's form; ``result``: [b] how its result is read, :data:`READ` and :data:`SPARED`.
         offset: [b] where its form begins; ``first``: [b] its first part; ``last``: [b] what gives the whole result.
-        readers: [c] number of operators that read each constant.
+        holds: [d, c] whether a device holds each constant.
         transfer: [2] mean latency [s], and mean time that a byte takes [s].
         source, slot, target: [e] ends of the edges as they come; ``bytes``: [e].
         member: [n] place of each operator among the scatters, parts and gather of its form.
@@ -59,7 +59,7 @@ class DeskArrays(NamedTuple):
     offset: Int64Array
     first: Int64Array
     last: Int64Array
-    readers: Int64Array
+    holds: npt.NDArray[np.bool_]
     transfer: FloatArray
     source: IntArray
     slot: IntArray
@@ -169,7 +169,7 @@ def _new_desk(d: int, room: Room) -> DeskRecord:
     form, result, offset, first, last = (np.zeros(b, np.int64) for _ in range(5))
     joined = DeskArrays(
         size=np.zeros(4, np.int64), form=form, result=result, offset=offset, first=first, last=last,
-        readers=np.zeros(c, np.int64), transfer=np.zeros(2),
+        holds=np.zeros((d, c), np.bool_), transfer=np.zeros(2),
         source=ints(e), slot=ints(e), target=ints(e), bytes=np.zeros(e),
         member=ints(n), cost=np.zeros((n, d)), mean=np.zeros(n), output=np.zeros(n), weights=np.zeros(n),
         latency=np.zeros((d, d)), bandwidth=np.zeros((d, d)), start=ints(e), payload=np.zeros(e), delay=np.zeros(e),
@@ -321,22 +321,16 @@ def join(graph: Int64Array, desk: Int64Array) -> None:
         desk: row of a :class:`DeskRecord`.
     """
     g, s = read_graph(graph), read_desk(desk).joined
-    for k in range(s.size[CONSTANTS]):
-        s.readers[k] = 0
     edge = 0
     for i in range(len(g.first)):
         form = read_form(g.table[s.form[i]])
         _write_operators(g, s, form, i)
         edge = _write_inner(g, s, form, i, edge)
-        for k in range(len(form.constants)):
-            s.readers[form.constants[k]] += 1
     for i in range(len(g.first)):
         form = read_form(g.table[s.form[i]])
         edge = _write_outer(g, s, form, i, edge)
-        # Weights are summed up as in :attr:`hetgym.graph.DataflowGraph.resident_bytes`.
         for k in range(len(form.constants)):
-            share = form.constant_bytes[k] / s.readers[form.constants[k]]
-            s.weights[s.first[i] + form.readers[k]] += share
+            s.weights[s.first[i] + form.readers[k]] += form.constant_bytes[k]
         for k in range(form.shape[PARTS]):
             s.weights[s.first[i] + k] += form.unnamed[k]
 
@@ -434,8 +428,25 @@ def price(graph: Int64Array, desk: Int64Array, busy: FloatArray, operators: Int6
         a = r.placed.assignment[i]
         busy[a] += s.cost[i, a]
         operators[a] += 1
-        held[a] += s.weights[i]
+    _load(read_graph(graph), s, r.placed.assignment, held)
     return makespan
+
+
+@step
+def _load(g: GraphForms, s: DeskArrays, assignment: IntArray, held: FloatArray) -> None:
+    """Add up what devices hold of weights, constants with a name once [byte]; ``held`` is 0 before."""
+    for a in range(len(s.holds)):
+        for k in range(s.size[CONSTANTS]):
+            s.holds[a, k] = False
+    for i in range(len(g.first)):
+        form = read_form(g.table[s.form[i]])
+        for k in range(form.shape[PARTS]):
+            held[assignment[s.first[i] + k]] += form.unnamed[k]
+        for k in range(len(form.constants)):
+            a, constant = assignment[s.first[i] + form.readers[k]], form.constants[k]
+            if not s.holds[a, constant]:
+                s.holds[a, constant] = True
+                held[a] += form.constant_bytes[k]
 
 
 @lean

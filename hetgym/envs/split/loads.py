@@ -8,6 +8,7 @@ import numpy as np
 
 from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.problem import Problem
+from hetgym.sim.memory import resident_weights
 
 
 class Loads(NamedTuple):
@@ -30,5 +31,5 @@ def loads_of(problem: Problem, assignment: IntArray) -> Loads:
     return Loads(
         np.bincount(assignment, problem.cost[np.arange(n), assignment], minlength=d).astype(np.float64),
         np.bincount(assignment, minlength=d),
-        np.bincount(assignment, problem.weight_bytes, minlength=d).astype(np.float64),
+        resident_weights(problem, assignment),
     )
