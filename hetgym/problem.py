@@ -739,11 +739,10 @@ class Problem(Deferred):
         header, arrays = load_npz(file, _FILE)
         routes = Routes(*(arrays.pop(key) for key in ("route_pointer", "route_link", "link_bandwidth")))
         names = {key: header[key] for key in ("operator_names", "operator_kinds", "device_names", "name")}
-        return cls(**arrays, routes=routes, **names, notes=header.get("notes", ()))  # type: ignore[arg-type]
         if _SHARED[0] in arrays:
             pointer, reader, size = (arrays.pop(key) for key in _SHARED)
             names["shared_weights"] = SharedWeights(pointer, reader, size, pointer, reader)
-        return cls(**arrays, routes=routes, **names)  # type: ignore[arg-type]
+        return cls(**arrays, routes=routes, **names, notes=header.get("notes", ()))  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=8)
