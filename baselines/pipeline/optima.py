@@ -88,7 +88,7 @@ def stage_loads(cuts: CutProblem) -> FloatArray:
         whole = np.concatenate([[0.0], np.cumsum(np.where(np.isfinite(seconds), seconds, 0.0))])
         paid = t.comm if t.pays[d] else 0.0
         fits = (i < j) & (j <= t.wall[:, d][:, None])
-        fits &= t.size[None, :] - t.size[:, None] <= t.capacity[d]
+        fits &= t.size <= t.capacity[d]
         load[kind] = np.where(fits, whole[None, :] - whole[:, None] + paid, np.inf)
     return load
 

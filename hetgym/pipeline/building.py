@@ -48,7 +48,7 @@ def training_pipeline(
     Backward operators are those of :func:`~hetgym.graph.transforms.training`. If one computes gradients of both inputs
     and weights, half of its time is attributed to each. The inputs of an operator, except those of views, stay in
     memory until its backward pass. Memory also holds weights, their gradients and the optimiser's state. The update of
-    the weights, once per step, takes no time. Weights that several operators share are divided evenly among them.
+    the weights, once per step, takes no time. Each stage that reads a shared weight holds all of it, with its state.
 
     Args:
         graph: the model for inference.
@@ -90,11 +90,12 @@ class _Build:
         apart = self.block[target] - self.block[source]
         self.chain = how != "operators" or bool((apart <= 1).all())
         sent = self._sent()
-        size = graph.resident_bytes
+        size, shared = graph.resident_bytes, graph.shared_weights
         names = [f"block{k}" for k in range(count)]
         edges = list(zip(source.tolist(), target.tolist(), strict=True))
         if self.chain:
-            cost, size = self.gather(cost), self.gather(size)
+            cost, size = self.gather(cost), self.gather(size) - self.spared()
+            shared = shared.grouped(self.block, count)
             edges = [(k, k + 1) for k in range(count - 1)]
         else:
             names = [op.name for op in graph.operators]
@@ -110,6 +111,7 @@ class _Build:
             colour=None if self.chain else self.block,
             operator_names=names,
             name=f"{graph.name}@{platform.name}",
+            shared=shared,
         )
 
     def training(self, optimizer: str) -> TrainingPipeline:
@@ -136,10 +138,17 @@ class _Build:
             if graph.operators[target].spec.family not in ("view", "move") and kept not in block:
                 block.add(kept)
                 stash[target] += graph.edge_bytes[edge]
-        state = graph.resident_bytes * (1 + OPTIMIZERS[optimizer][0])
+        multiple = float(1 + OPTIMIZERS[optimizer][0])
         if self.chain:
-            backward, weight, stash, state = (self.gather(a) for a in (backward, weight, stash, state))
-        return TrainingPipeline(self.problem, backward, weight, stash, state)
+            backward, weight, stash = (self.gather(a) for a in (backward, weight, stash))
+            state = (self.gather(graph.resident_bytes) - self.spared()) * multiple
+        else:
+            state = graph.resident_bytes * multiple
+        return TrainingPipeline(self.problem, backward, weight, stash, state, multiple)
+
+    def spared(self) -> FloatArray:
+        """Bytes of weights that several operators of a block read, less one copy."""
+        return self.graph.shared_weights.spared(self.block, int(self.block.max()) + 1)
 
     def gather(self, values: FloatArray) -> FloatArray:
         """Sums over the operators of each block."""

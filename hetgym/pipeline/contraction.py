@@ -21,7 +21,7 @@ class Contraction:
     Attributes:
         members: operators of each node.
         cost: [m, k] seconds on each kind of device.
-        size: [m] bytes; zeros if everything fits on one device.
+        size: [m] bytes; zeros if everything fits on one device. A weight that several nodes read counts for each.
         before, after: for each node the set of nodes that it reads from, and of those that read from it.
         crossing: set of nodes that a tensor connects -> seconds that each device with some but not all of
             them pays. A device that makes a tensor which others read pays as much as one that reads
@@ -85,7 +85,7 @@ def bind(problem: PipelineProblem) -> Contraction:
     else:
         members = [tuple(np.flatnonzero(node == k).tolist()) for k in range(count)]
         cost = np.stack([problem.cost[list(inside)].sum(axis=0) for inside in members])
-        size = np.array([problem.size[list(inside)].sum() for inside in members])
+        size = np.array([problem.size[list(inside)].sum() for inside in members]) - problem.shared.spared(node, count)
     stuck = np.flatnonzero(~np.isfinite(cost[:, [kind.count > 0 for kind in problem.kinds]]).any(axis=1))
     if len(stuck):
         first = problem.operator_names[members[int(stuck[0])][0]]

@@ -192,7 +192,7 @@ def _measure(
         paid = t.comm[first, end] if t.pays[device] > 0 else 0.0
         passes[0, k] += paid
         passes[1, k] += paid if trains else 0.0
-        held[device] += t.size[end] - t.size[first] + keep[k % depth] * (t.stash[end] - t.stash[first])
+        held[device] += t.size[first, end] + keep[k % depth] * (t.stash[end] - t.stash[first])
         if t.wall[first, device] < end:
             fits = 0
     for device in range(d):

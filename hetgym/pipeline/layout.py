@@ -176,7 +176,7 @@ def fits(t: CutTables, b: Layouts, row: int) -> bool:
             first, end = b.begun[row, c * p + s], b.begun[row, c * p + s + 1]
             if end <= first or t.wall[first, device] < end:
                 return False
-            need += t.size[end] - t.size[first] + keep * (t.stash[end] - t.stash[first])
+            need += t.size[first, end] + keep * (t.stash[end] - t.stash[first])
         if need > t.capacity[device]:
             return False
     return True

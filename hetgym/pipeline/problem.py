@@ -15,6 +15,7 @@ from hetgym._sums import summed
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.errors import InvalidSchedule, ProblemError
 from hetgym.graph import topology
+from hetgym.weights import SharedWeights, unshared
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class PipelineProblem:
         edge_source, edge_target: [e] operator ids.
         transfer: [n] seconds to move an operator's output to or from main memory.
         size: [n] bytes that an operator takes on its device.
+        shared: the weights among them that several operators read: a device holds each once.
         colour: [n] operators of one colour share a device; -1 = none.
         backward: [n] True for operators of the backward pass.
         kinds: the kinds of devices; devices are numbered kind after kind.
@@ -87,6 +89,7 @@ class PipelineProblem:
         backward: npt.ArrayLike | None = None,
         operator_names: Sequence[str] | None = None,
         name: str = "pipeline",
+        shared: SharedWeights | None = None,
     ) -> None:
         self.name = name
         self.kinds = tuple(kinds)
@@ -101,6 +104,7 @@ class PipelineProblem:
         self.cost: FloatArray = frozen(table)
         self.transfer = self._column("transfer", transfer, n)
         self.size = self._column("size", size, n)
+        self.shared = unshared(n) if shared is None else shared
         self.colour = frozen(np.full(n, -1, np.int32)) if colour is None else self._whole("colour", colour, n)
         self.backward: npt.NDArray[np.bool_] = frozen(
             np.zeros(n, np.bool_) if backward is None else self._whole("backward", backward, n) != 0
@@ -135,7 +139,7 @@ class PipelineProblem:
         """Pickle the constructor's arguments, so that the restored arrays are read-only again."""
         edges = list(zip(self.edge_source.tolist(), self.edge_target.tolist(), strict=True))
         arrays = self.transfer, self.size, self.colour, self.backward
-        return PipelineProblem, (self.cost, edges, self.kinds, *arrays, self.operator_names, self.name)
+        return PipelineProblem, (self.cost, edges, self.kinds, *arrays, self.operator_names, self.name, self.shared)
 
     def __repr__(self) -> str:
         return (
@@ -164,7 +168,8 @@ class PipelineProblem:
         state = hashlib.sha256()
         state.update(repr([(k.count, float(k.memory), k.transfers) for k in self.kinds]).encode())
         edges = (self.edge_source, self.edge_target)
-        for array in (self.cost, *edges, self.transfer, self.size, self.colour, self.backward):
+        shared = self.shared[:3] if len(self.shared.size) else ()
+        for array in (self.cost, *edges, self.transfer, self.size, self.colour, self.backward, *shared):
             state.update(f"{array.shape}".encode())
             state.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         return state.hexdigest()
@@ -224,7 +229,7 @@ class PipelineProblem:
             raise InvalidSchedule(
                 f"placement: operator {i} ({self.operator_names[i]!r}) cannot run on {self.kinds[kind[i]].name!r}"
             )
-        held = np.bincount(devices, self.size, minlength=d)
+        held = np.bincount(devices, self.size, minlength=d) - self.shared.spared(devices, d)
         for a in np.flatnonzero(held > np.array([k.memory for k in self.kinds])[self.device_kind] * (1 + 1e-12)):
             raise InvalidSchedule(
                 f"memory: device {a} holds {held[a]:g} bytes, more than {self.kinds[self.device_kind[a]].memory:g}"

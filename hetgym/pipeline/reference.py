@@ -113,7 +113,7 @@ def last_stages_first(cuts: CutProblem) -> list[Stage]:
                 if d in used:
                     continue
                 end = int(t.room[row, q - 1, members - t.stride[t.kind[d]]])
-                need = t.size[end] - t.size[start] + t.peak[1, p, p - q] * (t.stash[end] - t.stash[start])
+                need = t.size[start, end] + t.peak[1, p, p - q] * (t.stash[end] - t.stash[start])
                 if end <= start or (t.wall[start, d] >= end and need <= t.capacity[d]):
                     if end > start:
                         cut.append(Stage(start, end, d))

@@ -128,7 +128,7 @@ def _fill_remainders(
         backward: [n, d] seconds of backward passes.
         weights: [n, d] seconds of weight passes.
         comm: [n + 1, n + 1] seconds of transfers of a stage in a pass.
-        size: [n + 1] bytes of weights and state of the blocks before i.
+        size: [n + 1, n + 1] bytes of weights and state of a stage of blocks i to before j.
         stash: [n + 1] bytes of activations of a micro-batch of the blocks before i.
         capacity: [d] bytes.
         pays: [d] 1 where transfers take the device's time.
@@ -162,7 +162,7 @@ def _fill_remainders(
                             d, left = first[kind], members - stride
                             both, weight = 0.0, 0.0
                             for e in range(i + 1, wall[i, d] + 1):
-                                if size[e] - size[i] + keep * (stash[e] - stash[i]) > capacity[d]:
+                                if size[i, e] + keep * (stash[e] - stash[i]) > capacity[d]:
                                     break
                                 both += forward[e - 1, d] + backward[e - 1, d]
                                 weight += weights[e - 1, d]

@@ -61,7 +61,7 @@ def _fill_room(
 
     Args:
         room: [l, d + 1, sets] output; n everywhere at first.
-        size: [n + 1] bytes of weights and state of the blocks before i.
+        size: [n + 1, n + 1] bytes of weights and state of a stage of blocks i to before j.
         stash: [n + 1] bytes of activations of a micro-batch of the blocks before i.
         capacity: [d] bytes.
         wall: [n + 1, d] first block from i on that a device cannot run.
@@ -82,7 +82,7 @@ def _fill_room(
                         end = room[row, q - 1, members - stride]
                         i = end
                         while i > 0 and wall[i - 1, first[t]] >= end:
-                            if size[end] - size[i - 1] + keep * (stash[end] - stash[i - 1]) > capacity[first[t]]:
+                            if size[i - 1, end] + keep * (stash[end] - stash[i - 1]) > capacity[first[t]]:
                                 break
                             i -= 1
                         best = min(best, i)

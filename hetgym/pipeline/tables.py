@@ -14,6 +14,7 @@ from hetgym.pipeline.objective import TRAINING, Objective
 from hetgym.pipeline.problem import PipelineProblem
 from hetgym.pipeline.schedules import peaks_of
 from hetgym.pipeline.training import TrainingPipeline
+from hetgym.weights import SharedWeights
 
 
 @record
@@ -31,7 +32,9 @@ class CutTables(NamedTuple):
         rest: [n + 1] least seconds of all passes of blocks i to the end.
         path: [n + 1] least seconds of forward and backward passes of blocks i to the end.
         largest: [n + 1] most seconds of any one of these blocks, for all passes on its fastest device.
-        size, stash: [n + 1] bytes of the blocks before i: weights and state; activations of one micro-batch.
+        size: [n + 1, n + 1] bytes of weights and state of blocks i to before j: of a weight that several of them read,
+            once. A device with several pieces holds the sum of theirs.
+        stash: [n + 1] bytes of activations of one micro-batch of the blocks before i.
         capacity: [d] bytes; inf if memory is ignored.
         pays: [d] 1 where transfers take the device's time.
         kind: [d] kind of each device.
@@ -88,12 +91,17 @@ def tables_of(training: TrainingPipeline, blocks: Contraction, objective: Object
 
     forward = (problem.cost if is_chain else blocks.cost)[:, kind]
     backward, weight = np.zeros((n, d)), np.zeros((n, d))
-    size, stash = gathered(problem.size), np.zeros(n)
+    group = np.zeros(problem.num_operators, np.int32)
+    for block, inside in enumerate(blocks.members):
+        group[list(inside)] = block
+    group = np.arange(n, dtype=np.int32) if is_chain else group
+    own, stash, copies = gathered(problem.size), np.zeros(n), 1.0
     if objective.code == TRAINING:
         backward, weight = gathered(training.backward)[:, kind], gathered(training.weight)[:, kind]
         if not objective.split_backward:
             backward, weight = backward + weight, np.zeros((n, d))
-        size, stash = size + gathered(training.state), gathered(training.stash)
+        own, stash, copies = own + gathered(training.state), gathered(training.stash), 1.0 + training.shared_state
+    own = own - copies * problem.shared.spared(group, n)
     comm, certain = _chain_transfers(problem.transfer) if is_chain else _transfers(n, blocks)
     each = [k for k in problem.kinds for _ in range(k.count)]
     counts, _ = counts_and_first(problem)
@@ -107,7 +115,7 @@ def tables_of(training: TrainingPipeline, blocks: Contraction, objective: Object
         rest=np.zeros(n + 1),
         path=np.zeros(n + 1),
         largest=np.zeros(n + 1),
-        size=np.zeros(n + 1),
+        size=-copies * _spared(problem.shared.grouped(group, n), n),
         stash=np.zeros(n + 1),
         capacity=np.array([float(k.memory) * (1 + 1e-12) for k in each]),
         pays=np.array([float(k.transfers) for k in each]),
@@ -122,22 +130,19 @@ def tables_of(training: TrainingPipeline, blocks: Contraction, objective: Object
         rest_load=np.zeros((0, 0, 0, 0)),
     )
     tables = CutTables._make(map(np.ascontiguousarray, tables))
-    _fill_sums(tables, np.array((size, stash)))
+    tables.stash[1:] = np.cumsum(stash)
+    before = np.concatenate([[0.0], np.cumsum(own)])
+    tables.size[:] += before[None, :] - before[:, None]
+    _fill_sums(tables)
     for array in tables:
         frozen(array)
     return tables
 
 
-# From the last block backwards, and from the first one onwards: before each step the rows of the blocks that were
-# visited are complete.
+# From the last block backwards: before each step the rows of the blocks that were visited are complete.
 @lean
-def _fill_sums(t: CutTables, taken: FloatArray) -> None:
-    """Fill in ``rest``, ``path``, ``largest``, ``wall``, ``size`` and ``stash``; ``wall`` is n everywhere before.
-
-    Args:
-        t: the tables.
-        taken: [2, n] bytes of each block: weights and state; activations of a micro-batch.
-    """
+def _fill_sums(t: CutTables) -> None:
+    """Fill in ``rest``, ``path``, ``largest`` and ``wall``, which is n everywhere before."""
     n, d = t.forward.shape
     for i in range(n - 1, -1, -1):
         everything, path = np.inf, np.inf
@@ -147,8 +152,14 @@ def _fill_sums(t: CutTables, taken: FloatArray) -> None:
             t.wall[i, device] = t.wall[i + 1, device] if both < np.inf else i
         t.rest[i], t.path[i] = t.rest[i + 1] + everything, t.path[i + 1] + path
         t.largest[i] = max(t.largest[i + 1], everything)
-    for i in range(n):
-        t.size[i + 1], t.stash[i + 1] = t.size[i] + taken[0, i], t.stash[i] + taken[1, i]
+
+
+def _spared(shared: SharedWeights, n: int) -> FloatArray:
+    """[n + 1, n + 1] bytes that blocks i to before j need not hold, as an earlier one of them reads the same weight."""
+    spared = np.zeros((n + 1, n + 1))
+    for readers, size in shared.pairs():
+        np.add.at(spared, (readers[:-1], np.array(readers[1:]) + 1), size)  # two that follow each other, in one stage
+    return np.cumsum(np.cumsum(spared[::-1], axis=0)[::-1], axis=1) if len(shared.size) else spared
 
 
 def counts_and_first(problem: PipelineProblem) -> tuple[Int64Array, Int64Array]:

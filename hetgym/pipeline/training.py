@@ -26,6 +26,7 @@ class TrainingPipeline:
         weight: [n, k] seconds to compute the gradients of an operator's weights, or a number, in the same way.
         stash: [n] bytes that an operator keeps for each micro-batch until its backward pass.
         state: [n] bytes of gradients and of the optimiser's state; or a number, as a multiple of the weights.
+        shared_state: bytes of ``state`` for each byte of a weight that operators share; by default that multiple, or 0.
 
     Raises:
         ProblemError: a table of the wrong shape, or a negative number or NaN.
@@ -44,12 +45,15 @@ class TrainingPipeline:
         weight: npt.ArrayLike = 1.0,
         stash: npt.ArrayLike = 0.0,
         state: npt.ArrayLike = 3.0,
+        shared_state: float | None = None,
     ) -> None:
         self.problem = problem
         self.backward = self._times("backward", backward)
         self.weight = self._times("weight", weight)
         self.stash = self._column("stash", stash, 1.0)
         self.state = self._column("state", state, problem.size)
+        multiple = float(state) if np.ndim(state) == 0 else 0.0  # type: ignore[arg-type]
+        self.shared_state = multiple if shared_state is None else shared_state
 
     def __repr__(self) -> str:
         return f"TrainingPipeline({self.problem!r})"
@@ -60,7 +64,7 @@ class TrainingPipeline:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the constructor's arguments, so that the restored arrays are read-only again."""
-        return TrainingPipeline, (self.problem, self.backward, self.weight, self.stash, self.state)
+        return TrainingPipeline, (self.problem, self.backward, self.weight, self.stash, self.state, self.shared_state)
 
     @cached_property
     def digest(self) -> str:

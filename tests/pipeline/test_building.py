@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -10,7 +13,17 @@ from hetgym.baselines.pipeline import contiguous_dp
 from hetgym.errors import HetgymWarning
 from hetgym.graph import DataflowGraph, Operator, Tensor, load_graph
 from hetgym.graph.generators import language_model, lstm_grid
-from hetgym.pipeline import DeviceKind, PipelineProblem, blocks, pipeline, training_pipeline
+from hetgym.graph.transforms.training import weights_of
+from hetgym.pipeline import (
+    DeviceKind,
+    Objective,
+    PipelineProblem,
+    Stage,
+    blocks,
+    cut_problem,
+    pipeline,
+    training_pipeline,
+)
 from hetgym.pipeline.contraction import bind
 from hetgym.platform import load_platform
 from hetgym.problem import Problem
@@ -184,3 +197,38 @@ def test_backward_passes() -> None:
     np.testing.assert_allclose(step.state, 2 * step.problem.size)
     with pytest.raises(hetgym.UnknownName, match="optimizer"):
         training_pipeline(graph, load_platform("cpu-gpu"), optimizer="lion")
+
+
+@pytest.mark.parametrize("name, ends", [("gpt2", 2), ("lstm", 3)])
+def test_each_stage_holds_the_weights_that_it_reads(name: str, ends: int) -> None:
+    """Both ends of GPT-2 read the words: cut into two, they are there twice. All steps of an RNN read one cell."""
+    graph, platform = load_graph(name), load_platform("cpu-2gpu-nvlink")
+    chain = pipeline(graph, platform)
+    cuts = cut_problem(chain)
+    n = len(cuts.names)
+    names: list[set[tuple[str, float]]] = [set() for _ in range(n)]
+    for k, op in zip(blocks(graph).tolist(), graph.operators, strict=True):
+        names[k] |= {(t.name, t.bytes) for t in weights_of(op) if t.name}
+    ties = [round(k * n / ends) for k in range(ends + 1)]
+    for i, j in pairwise(ties):
+        assert cuts.tables.size[i, j] == pytest.approx(sum(b for _, b in set().union(*names[i:j])), rel=0.02)
+    parts = [float(cuts.tables.size[i, j]) for i, j in pairwise(ties)]
+    assert cuts.tables.size[0, n] == pytest.approx(graph.model_bytes, rel=0.01) and sum(parts) > 1.2 * graph.model_bytes
+    stages = [Stage(i, j, device) for device, (i, j) in enumerate(pairwise(ties))]
+    edges = list(zip(chain.edge_source.tolist(), chain.edge_target.tolist(), strict=True))
+    for memory in (max(parts), 0.99 * max(parts)):
+        kinds = [DeviceKind("gpu", ends, memory=memory)]
+        cards = PipelineProblem(
+            chain.cost[:, 1:], edges, kinds, size=chain.size, colour=chain.colour, shared=chain.shared
+        )
+        cut = cut_problem(cards)
+        assert (cut.within_memory and cut.fits(stages)) == (memory == max(parts))
+        if memory == max(parts):
+            cards.check(cut.assignment(stages))
+        else:
+            with pytest.raises(hetgym.InvalidSchedule, match="memory"):
+                cards.check(cut.assignment(stages))
+        again = pickle.loads(pickle.dumps(cards))
+        assert again.digest == cards.digest and again.shared.pairs() == cards.shared.pairs()
+    trained = cut_problem(training_pipeline(graph, platform), Objective("training", micro_batches=4)).tables
+    np.testing.assert_allclose(trained.size[ties[0], ties[1]], 4 * parts[0])

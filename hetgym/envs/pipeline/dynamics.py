@@ -125,7 +125,7 @@ def _close(t: CutTables, b: PipelineState, g: Game, lane: int, end: int) -> None
     b.closed[lane] += f + k
     b.work[lane] += f + k + w
     b.busy[lane, device] += f + k + w
-    b.held[lane, device] += t.size[end] - t.size[i]
+    b.held[lane, device] += t.size[i, end]
     b.stashed[lane, device] += t.stash[end] - t.stash[i]
     if b.members[lane] == 0:
         b.most[lane] = most_stages(t, stage, device, i, end, b.most[lane])
@@ -143,7 +143,7 @@ def _hold(t: CutTables, b: PipelineState, lane: int) -> None:
     for piece in range(b.pieces[lane]):
         device, i, end = b.device[lane, piece], b.begun[lane, piece], b.begun[lane, piece + 1]
         keep = t.peak[b.pieces[lane] // depth, depth, piece % depth]
-        b.memory[lane, device] += t.size[end] - t.size[i] + keep * (t.stash[end] - t.stash[i])
+        b.memory[lane, device] += t.size[i, end] + keep * (t.stash[end] - t.stash[i])
 
 
 @step
@@ -213,7 +213,7 @@ def _show_action(t: CutTables, b: PipelineState, seen: PipelineObservation, g: G
     row[CutColumn.BOUND] = share(b.ahead[lane, action], b.scale[lane])
     stage = b.used[lane, device] - 1 if b.used[lane, device] > 0 else b.pieces[lane]
     keep = t.peak[1, max(stage + 1, b.members[lane]), stage]
-    need = b.held[lane, device] + t.size[j + 1] - t.size[first]
+    need = b.held[lane, device] + t.size[first, j + 1]
     need += keep * (b.stashed[lane, device] + t.stash[j + 1] - t.stash[first])
     row[CutColumn.MEMORY_LEFT] = memory_left(t, device, need)
     row[CutColumn.IS_USED] = 1.0 if action == 0 or b.used[lane, device] > 0 else 0.0

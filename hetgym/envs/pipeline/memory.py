@@ -28,7 +28,7 @@ def _fits(t: CutTables, device: int, i: int, j: int, keep: float, held: float, s
     """
     if t.wall[i, device] < j:
         return False
-    need = held + (t.size[j] - t.size[i]) + keep * (stashed + (t.stash[j] - t.stash[i]))
+    need = held + t.size[i, j] + keep * (stashed + (t.stash[j] - t.stash[i]))
     return bool(need <= t.capacity[device])
 
 
@@ -100,7 +100,7 @@ def _round_ends(
         held, stashed = b.held[lane, device], b.stashed[lane, device]
         if last and device == b.device[lane, b.pieces[lane] - 1]:
             first = b.begun[lane, b.pieces[lane] - 1]
-            held += t.size[i] - t.size[first]
+            held += t.size[first, i]
             stashed += t.stash[i] - t.stash[first]
         keep = t.peak[rounds, p, s]
         if s == stage:

@@ -150,6 +150,6 @@ def _write_blocks(
         row[BlockColumn.REST] = share(t.rest[i], scale)
         row[BlockColumn.CUT] = share(t.comm[i, n], scale)
         row[BlockColumn.NEXT_CUT] = share(t.comm[0, i + 1], scale)
-        row[BlockColumn.SIZE] = share(t.size[i + 1] - t.size[i], unit)
+        row[BlockColumn.SIZE] = share(t.size[i, i + 1], unit)
         row[BlockColumn.STASH] = share(t.stash[i + 1] - t.stash[i], unit)
         row[BlockColumn.TURN] = i / max(1, n - 1)

@@ -33,7 +33,7 @@ def show_device(t: CutTables, b: PipelineState, seen: PipelineObservation, lane:
     if current and b.turn[lane] < len(t.wall) - 1:
         i, j = b.begun[lane, piece], b.turn[lane]
         busy += b.forward[lane, piece] + b.backward[lane, piece] + b.weight[lane, piece]
-        held += t.size[j] - t.size[i]
+        held += t.size[i, j]
         stashed += t.stash[j] - t.stash[i]
     stage = b.used[lane, device]
     keep = 0.0

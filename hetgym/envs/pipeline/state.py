@@ -156,7 +156,7 @@ class PipelineRecord(NamedTuple):
 
 def _examples() -> tuple[CutTables, PipelineRecord]:
     whole = ("kind", "stride", "free", "wall", "levels", "room")
-    dimensions = dict.fromkeys(("forward", "backward", "weight", "comm", "certain", "wall"), 2)
+    dimensions = dict.fromkeys(("forward", "backward", "weight", "comm", "certain", "size", "wall"), 2)
     dimensions |= {"peak": 3, "room": 3, "rest_sum": 4, "rest_load": 4}
     tables = CutTables._make(
         frozen(np.zeros((1,) * dimensions.get(name, 1), np.int64 if name in whole else np.float64))
