@@ -52,7 +52,8 @@ def annealing(
     :func:`~hetgym.baselines.region_annealing`, which prices what it does by simulation.
 
     Args:
-        start: name of the scheduler whose schedule is improved; ``"pilot"`` searches, too, and its work counts.
+        start: name of the scheduler whose schedule is improved; ``"pilot"`` searches, too, and its work counts. Where
+            capacities are enforced, a plan of :mod:`hetgym.planning.filling` if that is shorter.
         decode: ``"bottom-level"`` takes operators in the order of the placement's own bottom levels;
             ``"order"`` searches the order together with the placement, from the start's own;
             ``"insertion"`` keeps that of upward ranks. Under another runtime than ``classic`` the start's own

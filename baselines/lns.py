@@ -49,7 +49,8 @@ def lns(
     in :func:`~hetgym.baselines.region_annealing`, which prices what it does by simulation.
 
     Args:
-        start: name of the scheduler whose schedule is improved.
+        start: name of the scheduler whose schedule is improved; where capacities are enforced, a plan of
+            :mod:`hetgym.planning.filling` if that is shorter.
         size: largest number of operators removed at once.
         heat: first temperature, times squared number of operators over the makespan.
         budget: largest number of operators placed in trials.

@@ -11,6 +11,7 @@ from hetgym._input.random import generator
 from hetgym._kernels.jit import lean
 from hetgym.errors import ConfigError, OutOfMemory
 from hetgym.planning import capacity
+from hetgym.planning.filling import plans_with_few_transfers
 from hetgym.planning.registry import get
 from hetgym.planning.timeline import as_run, timed_for, with_times
 from hetgym.problem import Problem, ProblemArrays
@@ -82,7 +83,7 @@ def region_annealing(
 
     Args:
         start: name of the scheduler whose schedule is improved; ``"best"``: the best of ``peft-again``, ``heft``
-            and ``single-device``.
+            and ``single-device``. Where capacities are enforced, those of :mod:`hetgym.planning.filling` compete.
         heat: first temperature, as a share of the start's makespan; by default 0.003, or 0.25 over the number of
             operators if that is less, and more in long searches of few operators; where every operator has one device
             only, so that the order alone is searched, 0.01, or 4 over their number.
@@ -161,6 +162,8 @@ class RegionAnnealing(Search):
             except OutOfMemory:
                 plan = get(name)(problem, replace(runtime, memory="off"))
             plans.append(timed_for(problem, plan, runtime))
+        if self.limited:
+            plans += (timed_for(problem, plan, runtime) for plan in plans_with_few_transfers(problem, runtime))
         fits = [plan for plan in plans if not (self.limited and capacity.missing(problem, plan, runtime).any())]
         best = min(fits or plans, key=lambda plan: plan.makespan)
         rescued = capacity.packed(problem, best, runtime) if self.limited and not fits else None

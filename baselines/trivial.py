@@ -5,19 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._input.random import generator
+from hetgym.planning.capacity import limited
+from hetgym.planning.filling import single_devices
 from hetgym.planning.list_scheduling import place_by_priority, single_device_placement
 from hetgym.planning.ranks import upward_rank
+from hetgym.planning.timeline import timed_for
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.sim import Runtime
+from hetgym.sim.runtime import Runtime
+from hetgym.sim.runtime import runtime as as_runtime
 
 
 def single_device(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
-    """Everything on the one device that is fastest in sum.
+    """Everything on the one device that is fastest in sum; where capacities are enforced, the fastest that holds all.
 
-    Operators that this device cannot run go to their own fastest device, those for which it has no room where they
-    finish first.
+    If there is none, operators that the fastest device cannot run go to their own fastest device, those for which it
+    has no room where they finish first.
     """
+    switches = as_runtime(runtime)
+    if limited(problem, switches) and (plan := next(single_devices(problem, switches), None)):
+        return timed_for(problem, plan, switches)
     return place_by_priority(problem, upward_rank(problem), fixed=single_device_placement(problem), runtime=runtime)
 
 
