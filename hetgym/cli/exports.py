@@ -42,6 +42,7 @@ class Exports:
 
     def write(self, plan: Trace | ParallelPlan, folder: Path) -> tuple[dict[str, Path], HetgymError | None]:
         """Write all that hold the plan; returns the files by form, and an error that names what the others lose."""
+        from hetgym.cli.console import tell
         from hetgym.export import export_plan
 
         found, refused = dict[str, Path](), list[str]()
@@ -49,8 +50,13 @@ class Exports:
             if file or form.name != "json":  # plan.json is there already
                 path = file or folder / form.file
                 try:
-                    export_plan(plan, form.name, path, **self.arguments)
+                    document = export_plan(plan, form.name, path, **self.arguments)
                     found[form.name] = path
+                    if form.name == "pipelining" and len(document["stages"]) == 1:
+                        tell(
+                            "pipelining: the plan has one stage, so there is nothing to split. It is for the time of "
+                            "one pass; a pipeline that keeps several devices busy is cut by hetgym.pipeline"
+                        )
                 except HetgymError as error:
                     refused.append(str(error))
         return found, ConfigError("; ".join(refused)) if refused else None

@@ -215,8 +215,9 @@ def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
     bound = max((row.lower_bound_s for row in rows.values() if row.lower_bound_s is not None), default=0.0)
     if 0 < bound <= best.makespan * (1 + PROVED) and runtime(label).noise == 0:
         left = 1 - bound / best.makespan
-        words = "this plan is optimal" if left <= PROVED else f"at most {percent(left)} are left to gain"
-        console.print(f"no plan takes less than {duration(bound)}: {words}", soft_wrap=True)
+        words = "this one is optimal" if left <= PROVED else f"gap {percent(left)}"
+        claim = f"Lower bound {duration(bound)}: no plan that keeps operators whole can be shorter ({words})."
+        console.print(claim, soft_wrap=True)
     console.print(block_table(blocks(best)))
     print_table(device_table(device_shares(best)))
     kinds = kind_seconds(best)

@@ -21,7 +21,7 @@ def export_pipelining(placement: Placement) -> dict[str, Any]:
 
     Returns:
         ``split_spec``: path of a submodule -> ``beginning`` or ``end``; ``stages``: for each stage its device, and its
-        first and last operator.
+        first and last operator. A plan on one device has one stage and nothing to split.
 
     Raises:
         ConfigError: the plan returns to a device out of turn, or a stage begins where no submodule does.
