@@ -13,6 +13,10 @@ from hetgym.graph.ops import DTYPE_BYTES, FAMILIES
 
 DEVICE_KINDS = ("cpu", "gpu", "npu")
 
+GPU_RESERVE = 0.05
+"""Share of a real GPU's memory that plans leave to context, allocator and buffers by default: an assumption, between
+the context alone (about 0.5 GB) and the tenth that serving programs leave free."""
+
 
 @dataclass(frozen=True)
 class Device:
@@ -24,6 +28,10 @@ class Device:
         peak_flops: dtype -> peak arithmetic rate by the data sheet [FLOP/s].
         memory_bandwidth: peak by the data sheet [byte/s].
         memory_capacity: [byte]; inf = unlimited.
+        memory_reserve: part of it that the driver's context, the allocator and buffers of libraries take [byte]; None =
+            :data:`GPU_RESERVE` of a GPU that names its product in ``model``, nothing of other devices.
+        memory_pool: name of a memory that devices share, such as unified memory; together they hold no more than the
+            largest ``usable_memory`` among them. Empty = memory of its own.
         launch_overhead: time to start an operator [s].
         streams: how many operators may run at the same time.
         efficiency: operator family -> fraction of the peak that is reached, in (0, 1]; families left
@@ -54,6 +62,8 @@ class Device:
     peak_flops: Mapping[str, float] = field(hash=False)
     memory_bandwidth: float
     memory_capacity: float = float("inf")
+    memory_reserve: float | None = None
+    memory_pool: str = ""
     launch_overhead: float = 0.0
     streams: int = 1
     efficiency: Mapping[str, float] = field(default_factory=dict, hash=False)
@@ -89,6 +99,13 @@ class Device:
             check_number(share, f"{who}: efficiency of {family}", PlatformError, positive=True, maximum=1.0)
         check_number(self.memory_bandwidth, f"{who}: memory_bandwidth", PlatformError, positive=True)
         check_number(self.memory_capacity, f"{who}: memory_capacity", PlatformError, positive=True, finite=False)
+        if self.memory_reserve is not None:
+            check_number(self.memory_reserve, f"{who}: memory_reserve", PlatformError)
+            if self.memory_reserve >= self.memory_capacity:
+                raise PlatformError(
+                    f"{who}: memory_reserve is {self.memory_reserve:g}; memory_capacity, {self.memory_capacity:g}, "
+                    "must be more"
+                )
         check_number(self.launch_overhead, f"{who}: launch_overhead", PlatformError)
         check_number(self.streams, f"{who}: streams", PlatformError, minimum=1)
         if self.memory_efficiency is not None:
@@ -113,6 +130,13 @@ class Device:
             raise PlatformError(f"{who}: power_idle is {self.power_idle:g} W, above power_busy, {self.power_busy:g} W")
         object.__setattr__(self, "peak_flops", MappingProxyType(dict(self.peak_flops)))
         object.__setattr__(self, "efficiency", MappingProxyType(dict(self.efficiency)))
+
+    @property
+    def usable_memory(self) -> float:
+        """Memory for weights and activations: ``memory_capacity`` less the reserve [byte]."""
+        product = self.kind == "gpu" and bool(self.model) and self.memory_capacity < float("inf")
+        default = GPU_RESERVE * self.memory_capacity if product else 0.0
+        return self.memory_capacity - (default if self.memory_reserve is None else self.memory_reserve)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values."""

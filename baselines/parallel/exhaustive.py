@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from hetgym._sums import summed
 from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.parallel.options import Options, in_flight, options
-from hetgym.errors import ProblemError
+from hetgym.errors import ProblemError, size
 from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
 from hetgym.search.search import searching
 
@@ -112,21 +111,26 @@ def known(
     if not any(pool.per_node % tensor == 0 for pool in problem.cluster.pools for tensor in problem.tensors):
         nodes = ", ".join(f"{pool.per_node} GPUs of {pool.name!r}" for pool in problem.cluster.pools)
         raise ProblemError(f"training problem: no tensor degree of {list(problem.tensors)} divides a node ({nodes})")
-    missing = ""
+    missing, full = "", False
     for tensor in problem.tensors:
         sizes = problem.costs.sizes(tensor)
         if sizes is not None:
-            zero = max(problem.zeros, default=problem.framework.zero)
-            shared = replace(problem.framework, zero=zero)
-            state = float(sizes.parameters.sum()) * tensor * shared.state(problem.cluster.gpus)
-            room = summed(pool.gpus * pool.device.memory_capacity for pool in problem.cluster.pools)
-            if state > room:
-                missing = f": weights and optimizer state take {state / 1e9:.4g} GB, all GPUs have {room / 1e9:.4g} GB"
+            # However replicas share it out, all GPUs together hold the whole state at least once.
+            gpus = problem.cluster.gpus
+            state = sizes.held(slice(0, problem.costs.layers)) * tensor * problem.framework.state_bytes
+            left = [problem.framework.room(pool.device) for pool in problem.cluster.pools]
+            most = max(0.0, *left)
+            room = summed(pool.gpus * max(0.0, each) for pool, each in zip(problem.cluster.pools, left, strict=True))
+            full = state > room
+            missing = (
+                f": weights and optimizer state take {size(state, 4)}, on each of {gpus} GPUs {size(state / gpus, 4)} "
+                f"at best; a GPU has {size(most, 4)} for them and for activations"
+            )
             break
-    if not missing and partial is not None and partial():
+    if not full and partial is not None and partial():
         raise ProblemError(
             "training problem: no plan was found that fits in the memory of the GPUs; the cluster is too large to try "
-            "all: give fewer GPUs, tensor degrees or stages"
+            f"all{missing}: give fewer GPUs, tensor degrees or stages"
         )
     raise ProblemError(f"training problem: no plan fits in the memory of the GPUs{missing}")
 

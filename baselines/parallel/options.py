@@ -10,6 +10,7 @@ import numpy as np
 
 from hetgym._types import FloatArray, Int64Array, frozen
 from hetgym.parallel import Group, ParallelPlan, Setting, Stage, TrainingProblem, passing_bytes
+from hetgym.parallel.layers import Sizes
 from hetgym.pipeline.schedules import orders, peak_activations
 
 FEW = 8
@@ -29,6 +30,7 @@ class Options:
         slot: [kinds, l + 1] sums of forward and backward times of the layers before each, without the weight passes
             that a schedule may postpone [s].
         state: [kinds, l + 1] sums of bytes that do not depend on the batch, without those of the libraries.
+        tied: [kinds] bytes of state that count for the first and for the last layer; one stage of all holds them once.
         stash: [kinds, l + 1] sums of bytes of a micro-batch.
         work: [l + 1] sums of the least work of the layers before each, for all replicas.
         power: [pools] work that all GPUs of a pool do in a second.
@@ -43,6 +45,7 @@ class Options:
     used: Int64Array
     slot: FloatArray
     state: FloatArray
+    tied: FloatArray
     stash: FloatArray
     work: FloatArray
     power: FloatArray
@@ -104,6 +107,7 @@ class Options:
     def held(self) -> FloatArray:
         """[o, l + 1, l + 1] most micro-batches whose activations fit in memory; negative if the weights do not."""
         state = self.state[:, None, :] - self.state[:, :, None]
+        state[:, 0, -1] -= self.tied
         stash = self.stash[:, None, :] - self.stash[:, :, None]
         left = self.room[:, None, None] * (1 + 1e-12) - state - self.largest()
         most = np.divide(left, stash, out=np.where(left < 0, -1.0, np.inf), where=stash > 0)
@@ -141,7 +145,7 @@ def options(problem: TrainingProblem, setting: Setting, mixed: bool = True) -> O
         return None
     slot, state, stash = np.stack([_sums(problem, kind, setting) for kind in kinds], axis=1)
     work, power = _work(problem, kinds, slot, data)
-    room = [problem.cluster[kind.pool].device.memory_capacity - problem.framework.context_bytes for kind in kinds]
+    room = [problem.framework.room(problem.cluster[kind.pool].device) for kind in kinds]
     return Options(
         setting=setting,
         turns=problem.samples(data, micro_batch) // (data * micro_batch),
@@ -150,6 +154,7 @@ def options(problem: TrainingProblem, setting: Setting, mixed: bool = True) -> O
         used=np.array(used),
         slot=slot,
         state=state,
+        tied=np.array([_known(problem, kind).tied * problem.framework.state(data) for kind in kinds]),
         stash=stash,
         work=work,
         power=power,
@@ -205,8 +210,8 @@ def _work(problem: TrainingProblem, kinds: list[Group], slot: FloatArray, data: 
 
 def _sums(problem: TrainingProblem, kind: Group, setting: Setting) -> FloatArray:
     """[3, l + 1] sums before each layer of slot, state and stash; see :class:`Options`."""
-    passes, sizes = problem.costs.passes(kind.pool, kind.tensor, setting.micro_batch), problem.costs.sizes(kind.tensor)
-    assert passes is not None and sizes is not None
+    passes, sizes = problem.costs.passes(kind.pool, kind.tensor, setting.micro_batch), _known(problem, kind)
+    assert passes is not None
     columns = (
         passes.forward + passes.backward / (2.0 if setting.schedule == "zb-h1" else 1.0),
         sizes.parameters * problem.framework.state(setting.data),
@@ -217,6 +222,11 @@ def _sums(problem: TrainingProblem, kind: Group, setting: Setting) -> FloatArray
 
 def _once(problem: TrainingProblem, kind: Group, micro_batch: int) -> FloatArray:
     """[l] bytes that each layer needs while it is computed on a kind of groups."""
+    return passing_bytes(_known(problem, kind), problem.framework, micro_batch)
+
+
+def _known(problem: TrainingProblem, kind: Group) -> Sizes:
+    """Sizes of the layers on a kind of groups, which has them."""
     sizes = problem.costs.sizes(kind.tensor)
     assert sizes is not None
-    return passing_bytes(sizes, problem.framework, micro_batch)
+    return sizes

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from hetgym._input.config import check_number
 from hetgym._sums import summed
+from hetgym.device import Device
 from hetgym.errors import ConfigError, unknown_name
 
 
@@ -71,6 +72,10 @@ class Framework:
                 f"framework: weight_bytes {self.weight_bytes:g} and kept_bytes {self.kept_bytes:g} are more than "
                 f"state_bytes {self.state_bytes:g}"
             )
+
+    def room(self, device: Device) -> float:
+        """Memory of a GPU that plans may fill: less ``context_bytes`` or, if they are 0, its reserve [byte]."""
+        return device.memory_capacity - self.context_bytes if self.context_bytes else device.usable_memory
 
     def state(self, data: int) -> float:
         """Bytes of a parameter, its gradient and its optimizer state on each of ``data`` replicas [byte].

@@ -36,12 +36,20 @@ class Sizes(NamedTuple):
         stash: [l] bytes that a sample leaves in memory between the passes.
         boundary: [l] bytes of a sample that the layer hands to the next one, of the whole group.
         work: [l] bytes of a sample that the layer needs while its activations are recomputed; empty if not known.
+        tied: parameters that the first and the last layer share, counted for both; a stage with both holds them once,
+            and otherwise the stages of both hold a copy each and sum up its gradient.
     """
 
     parameters: FloatArray
     stash: FloatArray
     boundary: FloatArray
     work: FloatArray = frozen(np.zeros(0))
+    tied: float = 0.0
+
+    def held(self, layers: slice) -> float:
+        """Parameters of consecutive layers on one stage."""
+        everything = layers.start == 0 and layers.stop == len(self.parameters)
+        return float(self.parameters[layers].sum()) - (self.tied if everything else 0.0)
 
 
 class LayerCosts(Protocol):

@@ -54,7 +54,7 @@ def as_pipeline(problem: TrainingProblem, data: int, micro_batch: int, tensors: 
         if passes is None or sizes is None or whole is None or not count:
             raise ConfigError(f"pool {name!r}: no {data} groups of {tensor} GPUs, or no times for them")
         once = float(passing_bytes(sizes, problem.framework, micro_batch).max())
-        room = pool.device.memory_capacity - problem.framework.context_bytes - once
+        room = problem.framework.room(pool.device) - once
         state = np.maximum(state, tensor * sizes.parameters * problem.framework.state(data))
         stash = np.maximum(stash, tensor * sizes.stash * micro_batch)
         kinds.append(DeviceKind(name, min(count, 1024), max(0.0, tensor * room)))

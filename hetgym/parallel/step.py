@@ -70,6 +70,7 @@ def training_step(
     Replicas run their pipelines side by side. A pass of a stage takes the sum of its layers' times on its group. A
     stage hands its boundary to the next one over the wire between their groups. When all replicas of a stage have
     ended their last backward pass, its gradients are reduced among the replicas and the optimizer updates the weights.
+    The first and the last stage also sum up the gradient of the weights that their layers share.
 
     Args:
         plan: the plan.
@@ -104,9 +105,14 @@ def training_step(
             last = busy[s] / plan.micro_batches * 2.0 / 3.0
             reduced[s] = max(reduced[s] - last, reduced[s] / max(1, summed(k.last - k.first + 1 for k in pieces)))
         for group in dict.fromkeys(plan.stages[s].groups):
-            passes, _ = _known(costs, group, plan.micro_batch)
+            passes, sizes = _known(costs, group, plan.micro_batch)
             shared = plan.replicas if framework.zero else 1
-            updated[s] = max(updated[s], summed(float(passes.update[stage.layers].sum()) for stage in pieces) / shared)
+            spent = summed(float(passes.update[stage.layers].sum()) for stage in pieces)
+            if p == 1 and sizes.tied:
+                spent *= sizes.held(slice(0, costs.layers)) / float(sizes.parameters.sum())
+            updated[s] = max(updated[s], spent / shared)
+    if p > 1:
+        reduced[[0, -1]] += tied_all_reduce(plan, costs, cluster, framework)
     after = float((ends + reduced).max())
     total = float((ends + reduced + updated).max())
     memory, capacity = stage_memory(plan, costs, cluster, framework)
@@ -127,11 +133,11 @@ def stage_memory(
             used, most = framework.context_bytes, 0.0
             once = passing_bytes(sizes, framework, plan.micro_batch)
             for stage in plan.stages[s::p]:
-                used += float(sizes.parameters[stage.layers].sum()) * framework.state(plan.replicas)
+                used += sizes.held(stage.layers) * framework.state(plan.replicas)
                 used += kept[s] * plan.micro_batch * float(sizes.stash[stage.layers].sum())
                 most = max(most, float(once[stage.layers].max()))
             memory[s] = max(memory[s], used + most)
-            capacity[s] = min(capacity[s], cluster[group.pool].device.memory_capacity)
+            capacity[s] = min(capacity[s], framework.room(cluster[group.pool].device) + framework.context_bytes)
     return memory, capacity
 
 
@@ -167,7 +173,7 @@ def gradient_all_reduce(
     longest = 0.0
     for group in dict.fromkeys(stage.groups):
         _, sizes = _known(costs, group, plan.micro_batch)
-        network, parameters = cluster[group.pool].network, float(sizes.parameters[stage.layers].sum())
+        network, parameters = cluster[group.pool].network, sizes.held(stage.layers)
         nodes, spent = _nodes(stage, group, cluster), 0.0
         if framework.zero == 0:
             spent = network.all_reduce(parameters * framework.gradient_bytes, replicas, nodes)
@@ -176,6 +182,22 @@ def gradient_all_reduce(
         if framework.zero in (1, 2):
             spent += network.gather(parameters * framework.weight_bytes, replicas, nodes)
         longest = max(longest, spent)
+    return longest
+
+
+def tied_all_reduce(plan: ParallelPlan, costs: LayerCosts, cluster: Cluster, framework: Framework) -> float:
+    """Time that the first and the last stage take to sum up the gradient of the weights that they share [s].
+
+    The two are taken to be on different nodes unless a pool has one node. With stages of several pools the slowest
+    network counts.
+    """
+    longest = 0.0
+    for group in dict.fromkeys((*plan.stages[0].groups, *plan.stages[-1].groups)):
+        _, sizes = _known(costs, group, plan.micro_batch)
+        if sizes.tied:
+            pool = cluster[group.pool]
+            nodes = 1 if pool.nodes == 1 and pool.per_node > 1 else 2
+            longest = max(longest, pool.network.all_reduce(sizes.tied * framework.gradient_bytes, 2, nodes))
     return longest
 
 
@@ -189,7 +211,7 @@ def shared_passes(
     """
     if framework.zero < 2 or len(stage.groups) < 2:
         return 0.0, 0.0
-    network, parameters = cluster[group.pool].network, float(sizes.parameters[stage.layers].sum())
+    network, parameters = cluster[group.pool].network, sizes.held(stage.layers)
     replicas, nodes = len(stage.groups), _nodes(stage, group, cluster)
     reduced = network.gather(parameters * framework.gradient_bytes, replicas, nodes)
     gathered = network.gather(parameters * framework.weight_bytes, replicas, nodes) if framework.zero == 3 else 0.0

@@ -187,11 +187,12 @@ class TransformerLayers:
         stash = x / shared if self.framework.recompute else kept
         logits = at.sequence * at.vocabulary / tensor * (_width(at.dtype) + 4.0)
         first = table if llama else table + at.sequence * h
-        last = h + table if llama else 2.0 * h  # GPT's head shares the table
+        last = h + table if llama else 2.0 * h + table  # GPT's head is tied to the table
         parameters = [first, *[products + small] * at.blocks, last]
         stashes = [x / shared, *[stash] * at.blocks, logits]
         work = [0.0, *[kept if self.framework.recompute else 0.0] * at.blocks, 0.0]
-        return Sizes(*(frozen(np.array(a, np.float64)) for a in (parameters, stashes, [x] * (at.blocks + 2), work)))
+        columns = (frozen(np.array(a, np.float64)) for a in (parameters, stashes, [x] * (at.blocks + 2), work))
+        return Sizes(*columns, tied=0.0 if llama else float(table))
 
     def passes(self, pool: str, tensor: int, micro_batch: int) -> Passes | None:
         """Times on ``tensor`` GPUs of one node of a pool; None if the model does not divide so."""

@@ -12,6 +12,7 @@ from hetgym.costs.collectives import LINKS
 from hetgym.device import Device
 from hetgym.errors import ConfigError, UnknownName
 from hetgym.parallel import (
+    SIZES,
     Cluster,
     Framework,
     Group,
@@ -21,7 +22,9 @@ from hetgym.parallel import (
     Pool,
     ProfiledLayers,
     Stage,
+    TransformerLayers,
     Wire,
+    load_cluster,
     training_step,
     uniform,
 )
@@ -261,3 +264,19 @@ def test_gradients_are_reduced_beside_the_last_backward_pass() -> None:
         pool = replace(cluster("a").pools[0], per_node=1, network=MeasuredNetwork(Wire(0.0, (1.0,), (rate,))))
         step = training_step(plan, TWO_DEGREES, Cluster("one", (pool,)), replace(PLAIN, overlap=True))
         assert step.reduction == pytest.approx(reduced)
+
+
+def test_the_ends_of_a_gpt_hold_a_table_each_and_sum_up_its_gradient() -> None:
+    """A table of 51 200 x 2304 with 18 bytes of state a parameter is 2.12 GB: Megatron's last stage has its copy."""
+    dgx, framework = load_cluster("dgx-a100-64"), Framework()
+    costs = TransformerLayers(SIZES["gpt-1.7b"], dgx, framework)
+    sizes = costs.sizes(1)
+    assert sizes is not None
+    steps = {p: training_step(uniform(costs.layers, p, [Group("a100")], 1, 8), costs, dgx, framework) for p in (1, 2)}
+    stash = [float(sizes.stash[part].sum()) for part in (slice(0, 26), slice(0, 13), slice(13, 26))]
+    state = [18 * sizes.held(part) for part in (slice(0, 26), slice(0, 13), slice(13, 26))]
+    assert steps[1].memory == pytest.approx([state[0] + stash[0]])
+    assert steps[2].memory == pytest.approx([state[1] + 2 * stash[1], state[2] + stash[2]])
+    assert state[1] + state[2] - state[0] == pytest.approx(2.123e9, rel=1e-3)
+    assert steps[1].reduction == 0.0
+    assert steps[2].reduction == pytest.approx(dgx["a100"].network.all_reduce(2304 * 51200 * 2.0, 2, 2))

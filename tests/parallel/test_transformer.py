@@ -27,7 +27,11 @@ def test_parameters_are_those_of_gpt() -> None:
     assert sizes is not None
     weights = sum(t.size for op in block(SIZE, 1, 1) for t in op.inputs if t.constant and t.dtype != "bool")
     assert sizes.parameters[1] == pytest.approx(weights, rel=1e-3)  # biases are part of fused kernels
-    assert sizes.parameters.sum() == pytest.approx(354e6, rel=0.01)
+    assert sizes.held(slice(0, layers.layers)) == pytest.approx(354e6, rel=0.01)
+    table = SIZE.hidden * SIZE.vocabulary
+    assert sizes.tied == table and sizes.held(slice(layers.layers - 1, layers.layers)) == table + 2 * SIZE.hidden
+    llama = TransformerLayers(replace(SIZE, style="llama"), load_cluster("dgx-a100-64")).sizes(1)
+    assert llama is not None and llama.tied == 0.0
     assert layers.sizes(3) is None and layers.passes("a100", 3, 1) is None
 
 

@@ -16,6 +16,7 @@ from hetgym.baselines.parallel.options import options
 from hetgym.device import Device
 from hetgym.errors import ConfigError, ProblemError, UnknownName
 from hetgym.parallel import (
+    SIZES,
     Cluster,
     Framework,
     MeasuredNetwork,
@@ -23,7 +24,9 @@ from hetgym.parallel import (
     Pool,
     ProfiledLayers,
     TrainingProblem,
+    TransformerLayers,
     Wire,
+    load_cluster,
 )
 from hetgym.search.search import ended_by_interrupt
 from hetgym.workloads import textbook
@@ -313,3 +316,15 @@ def test_steps_and_problems_are_planned_by_functions_of_their_own() -> None:
         hetgym.plan_training(textbook("topcuoglu"))  # type: ignore[arg-type]
     with pytest.raises(ProblemError, match="not TrainingProblem; hetgym.plan_training plans training steps"):
         hetgym.plan(problem)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 4])
+def test_a_model_that_does_not_fit_is_told_in_all_and_for_each_gpu(gpus: int) -> None:
+    """Whatever the number of GPUs, the total is the model's; each holds a share at best."""
+    found = load_cluster("dgx-a100-64").pools[0]
+    card = replace(found.device, memory_capacity=20e9)
+    few = Cluster("few", (replace(found, nodes=1, per_node=gpus, device=card),))
+    problem = TrainingProblem(TransformerLayers(SIZES["llama-7b"], few), few, 8, zeros=(0, 3))
+    each = {1: "121.3 GB", 2: "60.65 GB", 4: "30.32 GB"}[gpus]
+    with pytest.raises(ProblemError, match=rf"take 121.3 GB, on each of {gpus} GPUs {each} at best; a GPU has 19 GB"):
+        search(problem)
