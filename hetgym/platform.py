@@ -128,6 +128,12 @@ class Platform:
         """The device with the given position or name."""
         return self.devices[self.index(key) if isinstance(key, str) else key]
 
+    @property
+    def memory_pool(self) -> list[int]:
+        """[d] devices of one number share a memory."""
+        own = [device.memory_pool or (k,) for k, device in enumerate(self.devices)]
+        return [own.index(pool) for pool in own]
+
     def index(self, name: str) -> int:
         """Position of a device.
 

@@ -54,6 +54,7 @@ _ARRAYS = {
     "shared_pointer": ("int32", "weights and one"),
     "shared_reader": ("int32", "readers"),
     "shared_size": ("float64", "weights"),
+    "memory_pool": ("int32", "d"),
 }
 """Name of an array in a file -> dtype and axes; the file's header fixes n and d, and ``pairs`` is d * d + 1."""
 
@@ -160,6 +161,8 @@ class Problem(Deferred):
             once. See :class:`~hetgym.weights.SharedWeights`.
         output_bytes: [n] outputs of an operator [byte].
         memory_capacity: [d] byte; inf = unlimited.
+        memory_pool: [d] devices of one number share a memory: together they hold no more than the largest capacity
+            among them.
         route_pointer, route_link, link_bandwidth: links between devices, see :class:`Routes`.
         asynchronous: [d] True if the host launches operators ahead of the device, as on accelerators.
         occupancy: [n, d] share of the device, in (0, 1], that operator i needs to run at full speed; operators that run
@@ -196,6 +199,7 @@ class Problem(Deferred):
         price: npt.ArrayLike = 0.0,
         notes: Sequence[str] = (),
         shared_weights: SharedWeights | None = None,
+        memory_pool: npt.ArrayLike | None = None,
     ) -> None:
         self.name = name
         self.notes = tuple(notes)
@@ -236,6 +240,9 @@ class Problem(Deferred):
         self.shared_weights = self._shared(shared_weights)
         self.output_bytes = self._real("output_bytes", output_bytes, (n,))
         self.memory_capacity = self._real("memory_capacity", memory_capacity, (d,), finite=False)
+        self.memory_pool = _own_memory(d) if memory_pool is None else frozen(np.array(memory_pool, np.int32))
+        if self.memory_pool.shape != (d,):
+            raise ProblemError(f"problem {name!r}: memory_pool has shape {self.memory_pool.shape}, expected ({d},)")
         if routes is None:
             self.route_pointer, self.route_link, links = Routes.direct(self.bandwidth)
             self.link_bandwidth = frozen(links)
@@ -407,7 +414,8 @@ class Problem(Deferred):
             bandwidth=platform.bandwidth,
             weight_bytes=graph.resident_bytes,
             output_bytes=graph.output_bytes,
-            memory_capacity=np.array([device.memory_capacity for device in platform.devices]),
+            memory_capacity=np.array([device.usable_memory for device in platform.devices]),
+            memory_pool=platform.memory_pool,
             operator_names=[op.name for op in graph.operators],
             operator_kinds=[op.kind for op in graph.operators],
             device_names=[device.name for device in platform.devices],
@@ -566,7 +574,8 @@ class Problem(Deferred):
             name: getattr(self, name) for name in ("operator_names", "operator_kinds", "device_names", "name")
         }
         arguments["routes"] = Routes(self.route_pointer, self.route_link, self.link_bandwidth)
-        return arguments | {name: getattr(self, name) for name in ("asynchronous", *_USUAL, "notes", "shared_weights")}
+        others = ("asynchronous", *_USUAL, "notes", "shared_weights", "memory_pool")
+        return arguments | {name: getattr(self, name) for name in others}
 
     def replace(self, **changes: Any) -> Problem:
         """The same problem with other values for some of the constructor's arguments.
@@ -641,6 +650,20 @@ class Problem(Deferred):
         return float(self.weight_bytes.sum() - self.shared_weights.repeated)
 
     @cached_property
+    def pools(self) -> list[tuple[IntArray, float]]:
+        """Memories that several devices share: the devices and the capacity of each [byte]."""
+        if self.memory_pool is _own_memory(self.num_devices):
+            return []
+        found = (np.flatnonzero(self.memory_pool == k).astype(np.int32) for k in np.unique(self.memory_pool))
+        return [(devices, float(self.memory_capacity[devices].max())) for devices in found if len(devices) > 1]
+
+    @cached_property
+    def total_memory(self) -> float:
+        """Capacity of all memories, those that devices share once [byte]."""
+        shared = sum(float(self.memory_capacity[devices].sum()) - size for devices, size in self.pools if size < np.inf)
+        return float(self.memory_capacity.sum()) - shared
+
+    @cached_property
     def private_links(self) -> bool:
         """True if no link serves two pairs of devices: transfers between different pairs then never share a link."""
         return len(np.unique(self.route_link)) == len(self.route_link)
@@ -682,6 +705,7 @@ class Problem(Deferred):
             if (found := getattr(self, name)) is shared[name] or (found == value).all()
         }
         usual |= set() if len(self.shared_weights.size) else set(_SHARED)
+        usual |= set() if self.pools else {"memory_pool"}
         return [name for name in _ARRAYS if name not in usual]
 
     def _array(self, name: str) -> Any:
@@ -751,6 +775,12 @@ def _never(d: int) -> BoolArray:
     return frozen(np.zeros(d, np.bool_))
 
 
+@lru_cache(maxsize=8)
+def _own_memory(d: int) -> IntArray:
+    """[d] numbers of memories, for all problems whose devices share none."""
+    return frozen(np.arange(d, dtype=np.int32))
+
+
 @lru_cache(maxsize=16)
 def _diagonal(d: int, apart: float, same: float) -> FloatArray:
     """[d, d] one number between devices and another one within them, for all problems with equal links."""
@@ -792,7 +822,7 @@ def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> 
     if "notes" in header:
         _strings(header, "notes", where)
     sizes = {"n": n, "d": d, "pairs": d * d + 1}
-    optional = {*_USUAL, *(() if {*_SHARED} & {*names} else _SHARED)}
+    optional = {*_USUAL, "memory_pool", *(() if {*_SHARED} & {*names} else _SHARED)}
     return {
         name: Array(dtype, tuple(sizes.get(axis, axis) for axis in axes))
         for name, (dtype, *axes) in _ARRAYS.items()

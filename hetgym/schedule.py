@@ -319,6 +319,13 @@ def _check_memory(problem: Problem, assignment: IntArray) -> None:
     held = np.bincount(assignment, problem.weight_bytes - shared.each(), minlength=d)
     for readers, size in shared.pairs():
         held[np.unique(assignment[readers])] += size
+    for devices, most in problem.pools:
+        if held[devices].sum() > most * (1 + TOLERANCE):
+            names = ", ".join(repr(problem.device_names[k]) for k in devices.tolist())
+            raise InvalidSchedule(
+                f"memory: the operators on devices {names} read {amount(held[devices].sum(), 4)} of weights, their "
+                f"shared memory has {amount(most, 4)}"
+            )
     over = np.flatnonzero(held > problem.memory_capacity * (1 + TOLERANCE))
     if len(over):
         device = int(over[0])

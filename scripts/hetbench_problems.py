@@ -128,7 +128,10 @@ def _network(network: str, platform: str, costs: str = "auto") -> Problem:
         graph = fuse(graph).graph
     if "training" in changes:
         graph = training(graph)
-    return Problem.build(graph, load_platform(platform), costs).replace(name=f"{network}@{platform}")
+    devices = load_platform(platform)
+    built = Problem.build(graph, devices, costs)
+    # The suite was frozen before GPUs had a reserve.
+    return built.replace(name=f"{network}@{platform}", memory_capacity=[device.memory_capacity for device in devices])
 
 
 def _generated_network(name: str, generator: str, parameters: dict[str, float]) -> Problem:

@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hetgym
 from hetgym import ConfigError, PlatformError, UnknownName
 from hetgym.platform import Device, Link, Platform, load_platform, platform_names
 
@@ -285,3 +286,22 @@ def test_what_is_tagged_a_time_and_is_none_is_one_sentence(tmp_path: Path) -> No
     path.write_text("name: !!timestamp x\n")
     with pytest.raises(ConfigError, match=r"odd\.yaml"):
         load_platform(str(path))
+
+
+def test_reserves_and_shared_memories() -> None:
+    """Real GPUs keep 5 % for context, allocator and buffers unless told otherwise."""
+    rates = {"peak_flops": {"float32": 1e12}, "memory_bandwidth": 1e9}
+    card = Device("g", "gpu", memory_capacity=40e9, model="NVIDIA A100 SXM4 40 GB", **rates)
+    assert card.usable_memory == 38e9 and dataclasses.replace(card, memory_reserve=1e9).usable_memory == 39e9
+    assert (
+        dataclasses.replace(card, model="").usable_memory == dataclasses.replace(card, kind="cpu").usable_memory == 40e9
+    )
+    with pytest.raises(PlatformError, match=r"memory_reserve is 4e\+10; memory_capacity, 4e\+10, must be more"):
+        dataclasses.replace(card, memory_reserve=40e9)
+    platform = load_platform("snapdragon-8-elite")
+    assert platform.memory_pool == [0] * len(platform)
+    problem = hetgym.Problem.build(hetgym.load_graph("squeezenet"), platform)
+    assert problem.total_memory == platform["cpu"].memory_capacity
+    assert load_platform("cpu-gpu").memory_pool == [0, 1]
+    usual = hetgym.Problem.build(hetgym.load_graph("squeezenet"), load_platform("cpu-gpu"))
+    assert usual.pools == [] and usual.memory_capacity[1] == 0.95 * load_platform("cpu-gpu")["gpu"].memory_capacity

@@ -13,7 +13,7 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Objective, Trace
 from hetgym.sim.energy import has_power, has_price
-from hetgym.sim.memory import resident_weights
+from hetgym.sim.memory import excess, resident_weights
 from hetgym.workloads import ProblemSpec
 
 FORMAT_VERSION = 1
@@ -49,8 +49,7 @@ class BestTrace(Sink):
 
 def lacking(trace: Trace) -> FloatArray:
     """[d] bytes by which a run exceeds the capacity of each device, 0 where it fits."""
-    excess: FloatArray = np.maximum(trace.memory.peak - trace.problem.memory_capacity, 0.0)
-    return excess
+    return excess(trace, trace.memory)
 
 
 @dataclass(frozen=True)

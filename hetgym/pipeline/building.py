@@ -101,7 +101,7 @@ class _Build:
             names = [op.name for op in graph.operators]
         counts = np.diff([*self.first, len(platform)]).tolist()
         devices = [platform[k] for k in self.first]
-        kinds = [DeviceKind(d.name, c, d.memory_capacity) for d, c in zip(devices, counts, strict=True)]
+        kinds = [DeviceKind(d.name, c, d.usable_memory) for d, c in zip(devices, counts, strict=True)]
         self.problem = PipelineProblem(
             cost,
             edges,
@@ -158,7 +158,7 @@ class _Build:
 
     def _kinds(self, cost: FloatArray) -> list[int]:
         """Number of the first device of each kind."""
-        memory = [device.memory_capacity for device in self.platform.devices]
+        memory = [device.usable_memory for device in self.platform.devices]
         return [
             d
             for d in range(len(memory))

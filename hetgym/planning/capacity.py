@@ -16,6 +16,7 @@ from hetgym._types import FloatArray
 from hetgym.errors import OutOfMemory, size
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.sim.memory import excess
 from hetgym.sim.runtime import Runtime
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.simulation import simulate
@@ -51,9 +52,8 @@ def unlimited(runtime: str | Runtime) -> Runtime:
 
 def missing(problem: Problem, schedule: Schedule, runtime: Runtime) -> FloatArray:
     """[d] bytes by which a schedule's simulation exceeds each device's capacity, 0 where it fits."""
-    peak = simulate(problem, _bare(schedule), replace(runtime, memory="track")).memory.peak
-    excess: FloatArray = np.maximum(peak - problem.memory_capacity, 0.0)
-    return excess
+    trace = simulate(problem, _bare(schedule), replace(runtime, memory="track"))
+    return excess(trace, trace.memory)
 
 
 def fitted(problem: Problem, runtime: Runtime, place: Callable[[FloatArray], Schedule]) -> Schedule:
@@ -72,11 +72,11 @@ def fitted(problem: Problem, runtime: Runtime, place: Callable[[FloatArray], Sch
         return place(np.full_like(room, np.inf))
     for _ in range(ROUNDS):
         schedule = place(room)
-        excess = missing(problem, schedule, runtime)
-        if not excess.any():
+        lacks = missing(problem, schedule, runtime)
+        if not lacks.any():
             return schedule
-        room = room - RESERVE * excess
-    raise nothing_fits(problem, excess)
+        room = room - RESERVE * lacks
+    raise nothing_fits(problem, lacks)
 
 
 def packed(problem: Problem, schedule: Schedule, runtime: Runtime) -> Schedule | None:
@@ -102,9 +102,9 @@ def packed(problem: Problem, schedule: Schedule, runtime: Runtime) -> Schedule |
             continue
         order = [turns[changed[turns] == device] for device in range(problem.num_devices)]
         plan = Schedule(changed, order=order)
-        excess = float(missing(problem, plan, runtime).sum())
-        if excess <= lacks:
-            devices, lacks = changed, excess
+        left = float(missing(problem, plan, runtime).sum())
+        if left <= lacks:
+            devices, lacks = changed, left
         if lacks == 0.0:
             return plan
     return None
@@ -127,14 +127,14 @@ def those_that_fit(planners: Iterable[Callable[[], Schedule]], *known: Schedule)
     return plans
 
 
-def nothing_fits(problem: Problem, excess: FloatArray) -> OutOfMemory:
+def nothing_fits(problem: Problem, lacks: FloatArray) -> OutOfMemory:
     """The error of a planner that found no plan that fits; it says what is missing.
 
     Args:
         problem: the problem.
-        excess: [d] bytes that the last attempt lacks on each device.
+        lacks: [d] bytes that the last attempt lacks on each device.
     """
-    weights, memory = problem.model_bytes, float(problem.memory_capacity.sum())
+    weights, memory = problem.model_bytes, problem.total_memory
     if weights > memory:
         return OutOfMemory(
             f"no plan fits: the weights take {size(weights, 4)}, and all devices together have "
@@ -147,9 +147,9 @@ def nothing_fits(problem: Problem, excess: FloatArray) -> OutOfMemory:
             f"no plan fits: operator {problem.operator_names[i]!r} reads {size(problem.weight_bytes[i], 4)} of "
             f"weights, the largest device that can run it has {size(able[i], 4)}"
         )
-    d = int(np.argmax(excess))
+    d = int(np.argmax(lacks))
     return OutOfMemory(
-        f"no plan was found that fits: the last attempt lacks {size(excess[d], 4)} on device {d} "
+        f"no plan was found that fits: the last attempt lacks {size(lacks[d], 4)} on device {d} "
         f"({problem.device_names[d]!r}), which has {size(problem.memory_capacity[d], 4)}"
     )
 

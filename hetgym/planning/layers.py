@@ -91,6 +91,7 @@ def by_layers(problem: Problem) -> Problem:
             problem.asynchronous,
             occupancy,
             shared_weights=problem.shared_weights.grouped(layer, m),
+            memory_pool=problem.memory_pool,
         )
     except ProblemError as error:
         raise ProblemError(f"its layers cannot be placed as wholes: {error}") from error

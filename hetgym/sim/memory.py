@@ -179,15 +179,49 @@ def memory_use(trace: Record, cached: bool = False) -> MemoryUse:
     return MemoryUse(time[by_time], device[by_time].astype(np.int32), np.maximum(used[by_time], 0.0), peak)
 
 
+def excess(trace: Record, use: MemoryUse) -> FloatArray:
+    """[d] bytes by which a run exceeds each device's memory, 0 where it fits.
+
+    What a shared memory lacks is divided among its devices as their peaks are.
+    """
+    problem = trace.problem
+    found: FloatArray = np.maximum(use.peak - problem.memory_capacity, 0.0)
+    for devices, most in problem.pools:
+        lacks = _peak_together(trace, use, devices) - most
+        if lacks > 0:
+            found[devices] = np.maximum(found[devices], lacks * use.peak[devices] / use.peak[devices].sum())
+    return found
+
+
+def _peak_together(trace: Record, use: MemoryUse, devices: IntArray) -> float:
+    """The most that devices hold at the same time [byte]; within one moment, all releases come first."""
+    held = resident_weights(trace.problem, trace.assignment)
+    most = now = float(held[devices].sum())
+    mine = np.flatnonzero(np.isin(use.device, devices))
+    for k, after in zip(mine.tolist(), [*use.time[mine[1:]].tolist(), np.inf], strict=True) if len(mine) else ():
+        now += use.used[k] - held[use.device[k]]
+        held[use.device[k]] = use.used[k]
+        most = max(most, now) if after > use.time[k] else most
+    return most
+
+
 def check_capacity(trace: Record, use: MemoryUse) -> None:
     """Refuse a run that exceeds a device's memory.
 
     Raises:
-        OutOfMemory: names the device, the excess, the time, and the largest operators resident then.
+        OutOfMemory: names the device or the devices that share a memory, the excess, and for a device the time and the
+            largest operators resident then.
     """
     problem = trace.problem
     over = np.flatnonzero(use.peak > problem.memory_capacity)
     if len(over) == 0:
+        for devices, most in problem.pools:
+            together = _peak_together(trace, use, devices)
+            if together > most:
+                names = ", ".join(repr(problem.device_names[k]) for k in devices.tolist())
+                raise OutOfMemory(
+                    f"devices {names} would hold {together:.6g} bytes in their shared memory of {most:.6g}"
+                )
         return
     d = int(over[0])
     mine = np.flatnonzero(use.device == d)

@@ -159,6 +159,7 @@ class Neighbourhood:
             bandwidth=bandwidth.reshape(p.latency.shape),
             weight_bytes=p.weight_bytes,
             shared_weights=p.shared_weights,
+            memory_pool=p.memory_pool,
             output_bytes=p.output_bytes,
             memory_capacity=p.memory_capacity,
             operator_names=p.operator_names,

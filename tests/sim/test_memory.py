@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hetgym import OutOfMemory, Problem, Runtime, Schedule, evaluate, simulate
+import hetgym
+from hetgym import InvalidSchedule, OutOfMemory, Problem, Runtime, Schedule, evaluate, simulate, validate
+from hetgym.planning import get
 from hetgym.sim import Trace
-from hetgym.sim.memory import memory_use
+from hetgym.sim.memory import excess, memory_use
 from hetgym.sim.runtime import TRANSFERS
 
 
@@ -131,3 +135,28 @@ def test_a_shared_copy_begins_with_its_first_transfer_and_has_its_largest_size()
         trace = Trace(problem, np.array([0, 1, 1], np.int32), **arrays, runtime="", scheduler="", switches=Runtime())
         use = memory_use(trace, cached=True)
         assert list(zip(use.time.tolist(), use.used.tolist(), strict=True)) == [(1.0, 10.0), (4.0, 0.0)]
+
+
+def test_devices_that_share_a_memory_fill_it_together() -> None:
+    """A machine of 64 bytes whose GPU may take 48 of them."""
+    one = Problem.from_arrays(
+        [[1.0, 2.0]] * 4, [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)], weight_bytes=20.0, memory_capacity=[48.0, 64.0]
+    ).replace(memory_pool=[7, 7])
+    assert one.total_memory == 64.0
+    plan = Schedule([0, 0, 1, 1], order=[[0, 1], [2, 3]])
+    with pytest.raises(InvalidSchedule, match="memory: the operators on devices 'dev0', 'dev1' read 80 B of weights"):
+        validate(one, plan)
+    with pytest.raises(OutOfMemory, match=r"devices 'dev0', 'dev1' would hold 82 bytes in their shared memory of 64"):
+        simulate(one, plan, "memory=enforce")
+    for planner in (hetgym.plan, get("heft")):
+        with pytest.raises(OutOfMemory, match="the weights take 80 B, and all devices together have 64 B; 16 B are"):
+            planner(one, hetgym.Runtime(memory="enforce"))
+    small = one.replace(weight_bytes=[14.0] * 4)
+    found = hetgym.plan(small, "memory=enforce", budget="50ms")
+    trace = simulate(small, found, "memory=enforce")
+    assert trace.memory.peak.sum() <= 64.0
+    apart = simulate(small, plan, "memory=track")
+    assert excess(apart, apart.memory).tolist() == [0.0, 0.0]
+    again = pickle.loads(pickle.dumps(small))
+    assert again.digest == small.digest != small.replace(memory_pool=[0, 1]).digest
+    assert small.replace(memory_pool=[0, 1]).digest == small.replace(memory_pool=None).digest

@@ -68,6 +68,7 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
         first.power_busy,
         first.power_idle,
         first.price,
+        memory_pool=first.memory_pool,
         shared_weights=SharedWeights.of(
             int(operators[-1]),
             [

@@ -66,7 +66,7 @@ class Assembly:
     def __init__(self, instance: SplitInstance, menu: Sequence[Choice]) -> None:
         self.instance, self._menu, self.forms = instance, menu, Forms(instance, menu)
         platform = instance.platform
-        self._capacity = np.array([device.memory_capacity for device in platform.devices])
+        self._capacity = np.array([device.usable_memory for device in platform.devices])
         self._routes = Routes(*platform.routes)
         self._kinds = [device.kind != "cpu" for device in platform.devices]
         self._desk = self._new_desk(self.room)
@@ -149,6 +149,7 @@ class Assembly:
             weight_bytes=joined.weights[:n],
             output_bytes=joined.output[:n],
             memory_capacity=self._capacity,
+            memory_pool=platform.memory_pool,
             operator_names=[op.name for op in operators],
             operator_kinds=[op.kind for op in operators],
             device_names=[device.name for device in platform.devices],
