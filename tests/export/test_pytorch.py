@@ -9,6 +9,7 @@ import pytest
 
 import hetgym
 from hetgym import ConfigError, Problem, Schedule, export_plan
+from hetgym.cli.exports import Exports, parse_exports
 from hetgym.parallel import Group, ParallelPlan, Stage
 from hetgym.planning.layers import by_layers
 
@@ -211,3 +212,15 @@ def test_training_plans_become_stages() -> None:
     for name in ("accelerate", "onnxruntime", "llama.cpp"):
         with pytest.raises(ConfigError, match=f"{name} holds no plan of a training step: its stages, replicas"):
             export_plan(plan, name)
+
+
+def test_a_plan_of_one_stage_says_that_there_is_nothing_to_split(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = hetgym.graph.generators.language_model("llama", layers=3, hidden=32, heads=4, kv_heads=2, vocabulary=64)
+    problem = by_layers(Problem.build(graph, hetgym.load_platform("cpu-2gpu-nvlink")))
+    for devices, said in (({}, True), ({"layers.2": 2, "norm": 2, "lm_head": 2}, False)):
+        trace = hetgym.simulate(problem, schedule(problem, devices))
+        files, refused = Exports(parse_exports(["pipelining"])).write(trace, tmp_path)
+        assert refused is None and files["pipelining"].exists()
+        assert ("the plan has one stage, so there is nothing to split" in capsys.readouterr().err) == said
