@@ -316,7 +316,8 @@ def _check_placement(problem: Problem, schedule: Schedule) -> None:
 def _check_memory(problem: Problem, assignment: IntArray) -> None:
     """Refuse a device that cannot hold the weights of its operators."""
     shared, d = problem.shared_weights, problem.num_devices
-    held = np.bincount(assignment, problem.weight_bytes - shared.each(), minlength=d)
+    held = np.zeros(d)
+    np.add.at(held, assignment, problem.weight_bytes - shared.each())
     for readers, size in shared.pairs():
         held[np.unique(assignment[readers])] += size
     for devices, most in problem.pools:

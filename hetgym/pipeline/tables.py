@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -158,7 +159,8 @@ def _spared(shared: SharedWeights, n: int) -> FloatArray:
     """[n + 1, n + 1] bytes that blocks i to before j need not hold, as an earlier one of them reads the same weight."""
     spared = np.zeros((n + 1, n + 1))
     for readers, size in shared.pairs():
-        np.add.at(spared, (readers[:-1], np.array(readers[1:]) + 1), size)  # two that follow each other, in one stage
+        for before, after in pairwise(readers):
+            spared[before, after + 1] += size  # for stages that hold both
     return np.cumsum(np.cumsum(spared[::-1], axis=0)[::-1], axis=1) if len(shared.size) else spared
 
 
