@@ -192,8 +192,8 @@ class TransformerLayers:
         stashes = [x / shared, *[stash] * at.blocks, logits]
         work = [0.0, *[kept if self.framework.recompute else 0.0] * at.blocks, 0.0]
         columns = (parameters, stashes, [x] * (at.blocks + 2), work)
-        found = Sizes(*(frozen(np.array(a, np.float64)) for a in columns))
-        return found._replace(tied=0.0 if llama else float(table))
+        held, left, handed, again = (frozen(np.array(a, np.float64)) for a in columns)
+        return Sizes(held, left, handed, again, tied=0.0 if llama else float(table))
 
     def passes(self, pool: str, tensor: int, micro_batch: int) -> Passes | None:
         """Times on ``tensor`` GPUs of one node of a pool; None if the model does not divide so."""
