@@ -118,7 +118,7 @@ def _layout(text: str) -> list[int]:
 
 
 def _reserved(platform: Platform, reserve: str) -> Platform:
-    """The platform with less memory on each device."""
+    """The platform with another reserve of memory on each device."""
     from hetgym._input.sizes import parse_size
 
     if not reserve:
@@ -127,7 +127,7 @@ def _reserved(platform: Platform, reserve: str) -> Platform:
     small = [device.name for device in platform.devices if device.memory_capacity <= kept]
     if small:
         raise ConfigError(f"--reserve {reserve}: device {small[0]!r} has no more memory than that")
-    left = [replace(device, memory_capacity=device.memory_capacity - kept) for device in platform.devices]
+    left = [replace(device, memory_reserve=float(kept)) for device in platform.devices]
     return replace(platform, devices=tuple(left))
 
 

@@ -103,13 +103,13 @@ def load_layers(
 
 def kinds_of(platform: Platform, cost: FloatArray) -> tuple[list[DeviceKind], list[int]]:
     """Kinds of devices, consecutive ones with equal costs [n, d] and memory being one; and the first device of each."""
-    memory = [device.memory_capacity for device in platform.devices]
+    memory = [device.usable_memory for device in platform.devices]
     first = [
         d for d in range(len(memory)) if d == 0 or memory[d] != memory[d - 1] or (cost[:, d] != cost[:, d - 1]).any()
     ]
     counts = np.diff([*first, len(platform)]).tolist()
     named = [platform[d] for d in first]
-    return [DeviceKind(d.name, count, d.memory_capacity) for d, count in zip(named, counts, strict=True)], first
+    return [DeviceKind(d.name, count, d.usable_memory) for d, count in zip(named, counts, strict=True)], first
 
 
 class _Table:
