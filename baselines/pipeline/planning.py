@@ -132,6 +132,7 @@ def _alike(problem: PipelineProblem, cost: FloatArray, **changed: object) -> Pip
         cost,
         edges,
         size=problem.size,
+        shared=problem.shared,
         colour=problem.colour,
         backward=problem.backward,
         operator_names=problem.operator_names,
