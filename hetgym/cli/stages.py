@@ -36,7 +36,7 @@ def figures_of(case: Case, devices: IntArray) -> dict[str, Any]:
     """The stages of a cut in the order of the layers, and what follows from them, in SI units."""
     problem = case.problem
     loads, memory = problem.loads(devices), np.array([kind.memory for kind in problem.kinds])[problem.device_kind]
-    held = np.bincount(devices, problem.size, minlength=problem.num_devices)
+    held = problem.held(devices)
     rows = []
     for device in dict.fromkeys(devices[problem.order].tolist()):
         inside = np.unique(case.layer[devices == device]).tolist()

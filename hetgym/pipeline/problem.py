@@ -206,6 +206,11 @@ class PipelineProblem:
                 load[device] += self.transfer[sent].sum() + self.transfer[fetched].sum()
         return np.asarray(load, np.float64)
 
+    def held(self, devices: IntArray) -> FloatArray:
+        """[d] bytes that each device holds, of a shared weight one copy; ``devices`` is [n]."""
+        d = self.num_devices
+        return np.asarray(np.bincount(devices, self.size, minlength=d) - self.shared.spared(devices, d), np.float64)
+
     def max_load(self, assignment: npt.ArrayLike) -> float:
         """Time between two results in steady state: the largest of :meth:`loads` [s]."""
         return float(self.loads(assignment).max())
@@ -229,7 +234,7 @@ class PipelineProblem:
             raise InvalidSchedule(
                 f"placement: operator {i} ({self.operator_names[i]!r}) cannot run on {self.kinds[kind[i]].name!r}"
             )
-        held = np.bincount(devices, self.size, minlength=d) - self.shared.spared(devices, d)
+        held = self.held(devices)
         for a in np.flatnonzero(held > np.array([k.memory for k in self.kinds])[self.device_kind] * (1 + 1e-12)):
             raise InvalidSchedule(
                 f"memory: device {a} holds {held[a]:g} bytes, more than {self.kinds[self.device_kind[a]].memory:g}"
