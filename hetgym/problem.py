@@ -21,6 +21,7 @@ from hetgym._deferred import Deferred
 from hetgym._input.artefacts import Array, Kind, check_format, load_npz, save_npz
 from hetgym._input.files import as_path
 from hetgym._kernels.records import record
+from hetgym._sums import summed
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from hetgym.errors import ProblemError
 from hetgym.graph import topology
@@ -660,7 +661,9 @@ class Problem(Deferred):
     @cached_property
     def total_memory(self) -> float:
         """Capacity of all memories, those that devices share once [byte]."""
-        shared = sum(float(self.memory_capacity[devices].sum()) - size for devices, size in self.pools if size < np.inf)
+        shared = summed(
+            float(self.memory_capacity[devices].sum()) - size for devices, size in self.pools if size < np.inf
+        )
         return float(self.memory_capacity.sum()) - shared
 
     @cached_property

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning.capacity import RESERVE, ROUNDS, missing, without_limits
 from hetgym.planning.list_scheduling import place_by_priority
@@ -81,7 +82,7 @@ def _filled(problem: Problem, order: tuple[int, ...], room: FloatArray) -> IntAr
     there: set[int] = set()
     for i in problem.topological_order.tolist():
         mine = weights[first[i] : first[i + 1]]
-        need = weight[i] - sum(sizes[k] for k in mine if k in there)
+        need = weight[i] - summed(sizes[k] for k in mine if k in there)
         while not able[i, order[place]] or held + need > room[order[place]]:
             place, held, there, need = place + 1, 0.0, set(), weight[i]
             if place == len(order):
