@@ -81,10 +81,11 @@ def eop(
     base = tvm_fusion(graph, platform, model, runtime)
     home = int(np.bincount(base.schedule.assignment).argmax())
     choices: dict[str, _Choice] = {}
-    for i in _key(base.problem.cost[:, home], base.problem.topological_order.tolist(), share):
-        found = _best_split(base.graph.operators[i], platform, model, home)
-        if found is not None:
-            choices[base.graph.operators[i].name] = found
+    with searching() as ended:
+        for i in _key(base.problem.cost[:, home], base.problem.topological_order.tolist(), share):
+            found = None if ended() else _best_split(base.graph.operators[i], platform, model, home)
+            if found is not None:
+                choices[base.graph.operators[i].name] = found
     best = _plan(base.graph, platform, model, home, choices, runtime)
     with searching() as ended:
         for _ in range(sweeps):

@@ -121,7 +121,7 @@ class SplitPlanner:
         given = {name: value for name, value in self.arguments.items() if name in known}
         rules = SplitRules(**(given | arguments))
         dealt = Splits(rules, rules.menu(len(platform)))
-        with Progress(self.card.get("name", "split policy")) as progress, _ended_by_interrupt():
+        with Progress(self.card.get("name", "split policy")) as progress, _ended_by_interrupt(), searching():
             progress.now = f"pricing the splits of {len(graph)} operators"
             instance = dealt.instance((graph, platform))
             entries, rival = self._searched(instance, dealt.menu, rules, budget, splits, seed, progress)
@@ -148,7 +148,7 @@ class SplitPlanner:
         Raises:
             ConfigError: an invalid budget, or masks by memory, which the search does not know.
         """
-        with Progress(self.card.get("name", "split policy")) as progress, _ended_by_interrupt():
+        with Progress(self.card.get("name", "split policy")) as progress, _ended_by_interrupt(), searching():
             return self._searched(instance, menu, rules, budget, splits, seed, progress)[0]
 
     def _searched(
