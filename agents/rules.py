@@ -75,8 +75,9 @@ def rule(name: str) -> Any:
         UnknownName: no such rule.
 
     >>> import hetgym
-    >>> hetgym.agents.rule("planned-dispatch").plan(hetgym.workloads.textbook("topcuoglu")).makespan
-    85.0
+    >>> problem = hetgym.workloads.textbook("topcuoglu")
+    >>> hetgym.simulate(problem, hetgym.agents.rule("planned-dispatch").plan(problem)).makespan
+    84.0
     """
     if name not in RULES:
         raise unknown_name("rule", name, RULES)

@@ -38,7 +38,7 @@ def test_block_runs(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         graph.add_edge("a", "b", bytes=8.0)
         names |= {"module": torch.nn.Linear(4, 2), "example": torch.ones(1, 4), "digraph": graph}
         names |= {"cost": [[1.0, 2.0], [2.0, 1.0]], "edges": [(0, 1, 8.0)]}
-    if "Cluster" in BLOCKS[number]:
+    if "with Cluster(" in BLOCKS[number]:
         torch = pytest.importorskip("torch")
         if not {0, 1} <= getattr(os, "sched_getaffinity", lambda _: set())(0):
             pytest.skip("needs cores 0 and 1")
@@ -51,7 +51,7 @@ def test_block_runs(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             order=[list(range(d, len(graph), 2)) for d in range(2)],
         )
     exec(compile(BLOCKS[number], f"README block {number}", "exec"), names)
-    if "Cluster" in BLOCKS[number]:
+    if "with Cluster(" in BLOCKS[number]:
         torch.testing.assert_close(names["planned"](example), module(example))  # type: ignore[operator]
     if "plan.png" in BLOCKS[number]:
         assert Path("plan.png").stat().st_size > 1000 and Path("plan.json").stat().st_size > 1000

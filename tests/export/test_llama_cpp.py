@@ -157,5 +157,5 @@ def test_plans_that_llama_cpp_would_not_follow() -> None:
     other = Problem.build(hetgym.load_graph("bert_base"), hetgym.load_platform("cpu-gpu"))
     with pytest.raises(ConfigError, match="bert_base@cpu-gpu is not one of 'hetgym list decoders'"):
         export_plan(hetgym.baselines.get("single-device")(other), "llama.cpp", problem=other)
-    with pytest.raises(UnknownName, match="back end of llama.cpp 'cuda'; known: CUDA"):
+    with pytest.raises(UnknownName, match="back end of llama.cpp 'cuda'; did you mean 'CUDA'"):
         export_plan(schedule(problem, {}), "llama.cpp", problem=problem, backend="cuda")

@@ -221,7 +221,7 @@ def test_bad_arguments_get_one_sentence() -> None:
         env.reset(options={"problem": chain})
     with pytest.raises(hetgym.ConfigError, match="must be a hetgym.parallel.ParallelPlan"):
         env.actions([0, 0])
-    with pytest.raises(hetgym.ConfigError, match="none of the training problem's"):
+    with pytest.raises(hetgym.ConfigError, match="belongs to another training problem"):
         env.actions(replace(PLANNERS["search"](problem), schedule="interleaved"))
     with pytest.raises(hetgym.ProblemError, match="no plan fits"):
         HetClusterEnv(replace(problem, framework=Framework(context_bytes=1e9))).reset(seed=0)

@@ -71,7 +71,8 @@ def bare_columns(source: str) -> list[str]:
             while isinstance(base, ast.Subscript):
                 base = base.value
             name = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
-            last = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) else node.slice
+            several = isinstance(node.slice, ast.Tuple) and node.slice.elts
+            last = node.slice.elts[-1] if several else node.slice
             if name in TABLE_NAMES and isinstance(last, ast.Constant) and isinstance(last.value, int):
                 found.append(ast.unparse(node))
     return found
