@@ -91,8 +91,8 @@ def test_an_interrupt_ends_the_search_which_returns_its_best(planner, pair, monk
 
 
 def test_a_plan_that_takes_long_says_so(planner, pair, monkeypatch, capsys):
-    monkeypatch.setattr("hetgym._progress.PATIENCE", 0.01)
-    monkeypatch.setattr("hetgym._progress.EVERY", 0.01)
+    monkeypatch.setattr("hetgym._progress.PATIENCE", 1e-4)
+    monkeypatch.setattr("hetgym._progress.EVERY", 1e-4)
     planner.plan(*pair, splits=200)
     said = capsys.readouterr().err
     assert "hetgym: mine: pricing the splits of" in said and "of 200 plans priced, the best " in said

@@ -62,7 +62,9 @@ def test_the_reference_is_the_highest_rank_first_where_it_finishes_first() -> No
     for conditions in ({}, {"noise": 0.3}, {"jobs": 2, "gap": 0.4}, {"slow_downs": 2, "losses": 1}):
         env = HetDispatchEnv(problems(2), runtime="links", **conditions)
         for seed in range(4):
-            total, _ = play(env, lambda obs, info: -1, seed=seed)  # what is no action is replaced by just that
+            lanes, width = env.lanes, env.lanes.padding.devices
+            first = partial(lambda lanes, width, *_: int(lanes.estimates(0)[:width].argmin()), lanes, width)
+            total, _ = play(env, first, seed=seed)
             assert total == pytest.approx(0.0, abs=1e-12)
 
 

@@ -54,8 +54,9 @@ def test_granularity_and_multiples_mask_small_parts() -> None:
 
 
 def test_choices_that_exceed_the_memory_are_masked() -> None:
-    """Unsplit: 4 MiB of weights and a result of 4. In halves: 2 of weights, a result of 2, its copy, 4 joined."""
-    for capacity, axes in ((8.5, []), (10.5, ["batch", "output"]), (14.5, ["batch", "output", "reduction"])):
+    """Unsplit: 4 MiB of weights and a result of 4. Halves: 2 of weights (batch 4), 2 of result, its copy, 4 joined."""
+    cases = (8.5, []), (10.5, ["output"]), (12.5, ["batch", "output"]), (14.5, ["batch", "output", "reduction"])
+    for capacity, axes in cases:
         env = HetSplitEnv(products(), machine(memory=capacity * MIB), parts=["equal"], memory="mask")
         _, info = env.reset(seed=0)
         assert [env.lanes.menu[a].axis for a in np.flatnonzero(info["action_mask"])] == ["", *axes]
@@ -92,7 +93,7 @@ def test_what_the_inner_scheduler_cannot_place_is_masked() -> None:
         except hetgym.ProblemError:
             seen.append(False)
     assert info["action_mask"].tolist() == [True, *seen, False]
-    assert seen == [True, True, False]  # whole summands need more room
+    assert seen == [False, True, False]  # whole weights, and whole summands, need more room
     for seed in range(4):
         assert rollout(env, at_random(seed), seed)[1]["illegal_actions"] == 0
     env.reset(seed=0)
