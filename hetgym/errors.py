@@ -129,10 +129,11 @@ def suggestion(name: object, known: Iterable[str]) -> str:
     ("did you mean 'heft'?", "did you mean 'cpu-gpu'?")
     """
     names = sorted(known)
-    word = (name if isinstance(name, str) else shown(name)).casefold()
-    written = str(name)  # of names that differ in case alone, the one that is written most like it
+    written = name if isinstance(name, str) else shown(name)
+    # Of names that differ in case alone, the one that is written most like it.
     likeness = {known_name: difflib.SequenceMatcher(None, written, known_name).ratio() for known_name in names}
     folded = {known_name.casefold(): known_name for known_name in sorted(names, key=likeness.__getitem__)}
+    word = written.casefold()
     near = (
         [folded[word]]
         if word in folded and name not in names
