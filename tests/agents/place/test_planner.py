@@ -58,15 +58,10 @@ def test_a_time_budget_ends(planner):
 def test_a_time_budget_holds_where_a_pass_takes_longer(planner):
     problem = drawn(0, 1000, 4)
     planner.plan(problem, "50ms")  # compiled
-    best = 9.9
-    for _ in range(20):  # a busy machine only ever adds
-        began = time.perf_counter()
-        schedule = planner.plan(problem, "50ms")
-        best = min(best, time.perf_counter() - began)
-        assert schedule.makespan <= heft(problem).makespan
-        if best < 0.25:
-            return
-    pytest.fail(f"took {best:.2f} s at best")  # a greedy pass takes half a second, the Pilot method as long
+    began = time.process_time()  # a budget of wall-clock time leaves no more of the processor, however busy it is
+    schedule = planner.plan(problem, "50ms")
+    assert time.process_time() - began < 0.25  # a greedy pass takes half a second, the Pilot method as long
+    assert schedule.makespan <= heft(problem).makespan
 
 
 @pytest.mark.parametrize("n", [1, 2])

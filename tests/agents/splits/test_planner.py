@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import sys
+import time
 
 import gymnasium as gym
 import numpy as np
@@ -13,6 +15,7 @@ from proposal_tools import weights
 
 import hetgym
 from hetgym import simulate, validate
+from hetgym._progress import Progress
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.planner import FILES, SplitPlanner
 from hetgym.agents.splits.search import SplitSearch
@@ -60,7 +63,8 @@ def test_budgets(planner, pair):
     whole = hetgym.Problem.build(fuse(pair[0]).graph, pair[1])
     starts = get("heft")(whole).makespan, eop(*pair).makespan, greedy_split(*pair).makespan
     assert plans[0].makespan == min(starts)  # nothing beside the starts is priced
-    assert planner.plan(*pair, "200ms").makespan <= plans[0].makespan
+    quick = eop(*pair, sweeps=0).makespan  # what a budget of time begins with does not depend on the time
+    assert planner.plan(*pair, "200ms").makespan <= min(starts[0], quick)
     for wrong in ({"splits": -1}, {"splits": 1.5}, {"budget": "soon"}, {"budget": 0.0}):
         with pytest.raises(ConfigError):
             planner.plan(*pair, **wrong)
@@ -90,12 +94,34 @@ def test_an_interrupt_ends_the_search_which_returns_its_best(planner, pair, monk
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_plan_that_takes_long_says_so(planner, pair, monkeypatch, capsys):
+class Heard(Progress):
+    """Waits after each change of ``now`` until a line tells of it, so that no phase is too short for one."""
+
+    @property
+    def now(self) -> str:
+        return self._now
+
+    @now.setter
+    def now(self, phase: str) -> None:
+        self._now, limit = phase, time.monotonic() + 100
+        while self._thread_runs() and phase not in sys.stderr.getvalue() and time.monotonic() < limit:
+            time.sleep(1e-4)
+
+    def _thread_runs(self) -> bool:
+        return hasattr(self, "_thread") and self._thread.is_alive()
+
+
+def test_a_plan_that_takes_long_says_so(planner, pair, monkeypatch):
     monkeypatch.setattr("hetgym._progress.PATIENCE", 1e-4)
     monkeypatch.setattr("hetgym._progress.EVERY", 1e-4)
+    monkeypatch.setattr("hetgym.agents.splits.planner.Progress", Heard)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
     planner.plan(*pair, splits=200)
-    said = capsys.readouterr().err
-    assert "hetgym: mine: pricing the splits of" in said and "of 200 plans priced, the best " in said
+    said = sys.stderr.getvalue()
+    assert all(line.startswith("hetgym: mine: ") for line in said.splitlines())
+    phases = ("pricing the splits of", "splitting as EOP does", "splitting greedily", "of 200 plans priced, the best ")
+    places = [said.find(phase) for phase in phases]
+    assert -1 not in places and places == sorted(places)
 
 
 def test_refuses_what_it_does_not_know(planner, pair):
