@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import griffe
@@ -49,18 +50,29 @@ def on_page_content(content: str, **_: Any) -> str:
     return ROLE.sub(lambda found: f"<code>{found[1].rsplit('.', 1)[-1]}</code>", content)
 
 
+def promised() -> dict[str, list[str]]:
+    """Module -> names that users can rely on, from the table of the reference's first page."""
+    page = (Path(__file__).parent / "reference" / "index.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([\w.]+)` \| (.+) \|$", page, re.MULTILINE)
+    return {module: re.findall(r"`(\w+)`", names) for module, names in rows}
+
+
 def listed(name: str) -> str:
     """The directives of mkdocstrings for all that a module lists, without modules, constants and environments.
 
-    A package loads its names when they are first used, so each is looked up where it is defined. The docstrings of
-    environments are manuals, which have pages of their own.
+    Promised names come first. A package loads its names when they are first used, so each is looked up where it is
+    defined. The docstrings of environments are manuals, which have pages of their own.
     """
-    module = import_module(name)
-    found = [getattr(module, key) for key in sorted(module.__all__, key=str.lower)]
+    module, relied_on = import_module(name), promised().get(name, [])
+    found = {key: getattr(module, key) for key in sorted(module.__all__, key=str.lower)}
     if name != "hetgym":  # what the package itself lists is described there
         above = [getattr(hetgym, key) for key in hetgym.__all__]
-        found = [value for value in found if not any(value is other for other in above)]
-    return "\n\n".join(f"::: {value.__module__}.{value.__qualname__}" for value in found if _documented(value))
+        found = {key: value for key, value in found.items() if not any(value is other for other in above)}
+    lines = {key: f"::: {value.__module__}.{value.__qualname__}" for key, value in found.items() if _documented(value)}
+    first = [line for key, line in lines.items() if key in relied_on]
+    rest = [line for key, line in lines.items() if key not in relied_on]
+    note = [f"**For developers: names of `{name}` that may change**"] if first and rest else []
+    return "\n\n".join([*first, *note, *rest])
 
 
 def _documented(value: object) -> bool:

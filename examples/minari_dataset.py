@@ -19,7 +19,7 @@ import gymnasium as gym
 
 import hetgym
 from hetgym.agents import Policy
-from hetgym.planning import names
+from hetgym.baselines import names
 
 
 class InExpertsOrder(gym.Wrapper[Any, Any, Any, Any]):
@@ -57,7 +57,7 @@ def check_place(dataset: str, out: Path) -> None:
         ConfigError: not a name of a dataset, a dataset that exists, or a folder that cannot be written.
     """
     if not re.fullmatch(r"([-\w]{2,99}/|[-\w]{1,99}(/[-\w]{1,99})+/)?[-\w]{1,99}-v\d{1,9}", dataset):
-        raise hetgym.errors.ConfigError(
+        raise hetgym.ConfigError(
             f"{dataset} is not a name of a dataset: it ends in a version, and words of letters, digits, _ and - stand "
             "before it, as in hetgym/place/heft-v0"
         )
@@ -69,11 +69,11 @@ def check_place(dataset: str, out: Path) -> None:
             if folder.is_relative_to(out) and folder.exists() and not folder.is_dir():
                 raise NotADirectoryError(0, "Not a directory", str(folder))
     except (OSError, ValueError) as error:
-        raise hetgym.errors.ConfigError(
+        raise hetgym.ConfigError(
             f"{getattr(error, 'filename', None) or out}: cannot be written ({getattr(error, 'strerror', error)})"
         ) from error
     if (out / dataset).exists():
-        raise hetgym.errors.ConfigError(f"{out / dataset} exists already")
+        raise hetgym.ConfigError(f"{out / dataset} exists already")
 
 
 def main() -> None:
@@ -87,7 +87,7 @@ def main() -> None:
     given = parser.parse_args()
     try:
         if given.episodes < 1 or given.seed < 0:
-            raise hetgym.errors.ConfigError("a dataset has at least one episode, and seeds from 0 on")
+            raise hetgym.ConfigError("a dataset has at least one episode, and seeds from 0 on")
         check_place(given.dataset, given.out)
     except hetgym.HetgymError as error:
         refuse(error)

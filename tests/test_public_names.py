@@ -1,8 +1,12 @@
-"""README, documentation and examples use public names only: what the ``__all__`` of a public module lists."""
+"""README, documentation and examples use public names only: what the ``__all__`` of a public module lists.
+
+README, tutorials and examples use promised names only: the table of the reference's first page.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -98,17 +102,57 @@ def is_public(name: str) -> bool:
     return True
 
 
+def blocks(path: Path) -> list[str]:
+    """The Python code of a page, a notebook or an example."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".ipynb":
+        cells = [cell["source"] for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+        return ["".join(line for line in cell if not line.startswith(("!", "%"))) for cell in cells]
+    return [text] if path.suffix == ".py" else re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
 def private(path: Path) -> set[str]:
     """Names that a page or an example uses and that are not public."""
-    text = path.read_text("utf-8")
-    blocks = [text] if path.suffix == ".py" else re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     where = path.relative_to(ROOT).as_posix()
-    return {f"{where}: {name}" for block in blocks for name in used(block) if not is_public(name)}
+    return {f"{where}: {name}" for block in blocks(path) for name in used(block) if not is_public(name)}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_pages_use_public_names(path: Path) -> None:
     assert not private(path)
+
+
+PROMISED = {
+    module: re.findall(r"`(\w+)`", row)
+    for module, row in re.findall(
+        r"^\| `([\w.]+)` \| (.+) \|$", (ROOT / "docs/reference/index.md").read_text("utf-8"), re.MULTILINE
+    )
+}
+"""Module -> names that users can rely on."""
+
+
+def test_the_promised_names_are_few_and_exist() -> None:
+    assert sum(map(len, PROMISED.values())) <= 90
+    for module, promised in PROMISED.items():
+        assert module in MODULES and promised == sorted(set(promised)) and set(promised) <= names(module)
+    own = {name for name in names("hetgym") if not isinstance(getattr(hetgym, name), ModuleType)}
+    assert set(PROMISED["hetgym"]) == own
+
+
+@pytest.mark.parametrize(
+    "path",
+    [ROOT / "README.md", *sorted(ROOT.glob("docs/tutorials/*.ipynb")), *sorted(ROOT.glob("examples/*.py"))],
+    ids=lambda path: path.name,
+)
+def test_what_beginners_copy_is_promised(path: Path) -> None:
+    found = {name for block in blocks(path) for name in used(block) if is_public(name) and name not in MODULES}
+    assert not {name for name in found if not is_promised(name)}
+
+
+def is_promised(name: str) -> bool:
+    """True if a dotted name begins with a promised one."""
+    rows = {f"{module}.{key}" for module, keys in PROMISED.items() for key in keys}
+    return any(f"{name}.".startswith(f"{row}.") for row in rows)
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
