@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from hetgym.envs.core.registry import environment_of
-from hetgym.envs.core.replay import Replay
-from hetgym.errors import ConfigError
+from hetgym.envs.core.registry import arguments_of, environment_of
+from hetgym.envs.core.replay import DRAWS, Replay, influences, plain, restored
+from hetgym.errors import ConfigError, shown
 
 
 def replay(problem: Any, episode: Replay, **arguments: Any) -> dict[str, Any]:
-    """Play an episode again.
+    """Play an episode again, in an environment with the arguments that the episode holds.
 
     Args:
         problem: what it was played on, as ``env.unwrapped.replayable`` gives it while it lasts: a problem, a list of
             jobs, a pipeline, or a graph and a platform. Else where the environment drew it from, such as a list of
             problems, or None for the generators; these are drawn with the episode's seed.
         episode: the value of ``info["replay"]``.
-        arguments: of the environment apart from its problems, if they were not the defaults.
+        arguments: of the environment, beside those of the episode: such as ``observation``, or an object that a replay
+            does not hold (a cost model, a generator).
 
     Returns:
         The last ``info``.
 
     Raises:
         UnknownName: no such environment.
-        ConfigError: another problem, or another number of actions than the episode takes.
+        ConfigError: another problem, other arguments or another number of actions than the episode had, an object that
+            must be passed, or another makespan in the end.
     """
     given = problem if isinstance(problem, tuple) else (problem,)
-    env = environment_of(episode.env_id)(*given, **({"jobs": episode.jobs} if episode.jobs > 1 else {}) | arguments)
-    options = {"conditions": episode.conditions, "order": episode.order}
+    env = environment_of(episode.env_id)(*given, **_arguments(episode, arguments, drawn=problem is None))
+    options = {"conditions": episode.conditions, "order": episode.order, "gap": episode.gap}
     chosen = {key: value for key, value in options.items() if value is not None}
     are_jobs = isinstance(problem, list) and len(problem) == episode.jobs > 1
     info: dict[str, Any]
@@ -47,4 +50,34 @@ def replay(problem: Any, episode: Replay, **arguments: Any) -> dict[str, Any]:
     if not over or taken < len(episode.actions):
         wrong = f"{taken} actions were enough" if over else "they do not end it"
         raise ConfigError(f"the episode on {identity} has {len(episode.actions)} actions, but {wrong}")
+    if episode.makespan is not None and not math.isclose(info["makespan"], episode.makespan, rel_tol=1e-9):
+        raise ConfigError(
+            f"the episode on {identity} ended with a makespan of {episode.makespan:.9g} s, its replay ends with "
+            f"{info['makespan']:.9g} s: the graph, an object among the arguments or the version of hetgym differs"
+        )
     return info
+
+
+def _arguments(episode: Replay, given: dict[str, Any], drawn: bool) -> dict[str, Any]:
+    """The arguments of the environment: those of the episode, and those given beside them.
+
+    Args:
+        episode: the episode.
+        given: by the caller.
+        drawn: true if the problem must be drawn by a generator.
+
+    Raises:
+        ConfigError: a given argument differs from that of the episode, or one must be given.
+    """
+    held = dict(episode.arguments or ())
+    known = influences(arguments_of(episode.env_id)) | held
+    for name, value in given.items() if episode.arguments is not None else ():
+        if name in known and plain(name, value) != known[name]:
+            was = shown(known[name])
+            raise ConfigError(f"this episode was played with {name}={was}, not with {name}={shown(value)}")
+    wanted = {name: value for name, value in held.items() if (drawn or name not in DRAWS) and name not in given}
+    for name, value in wanted.items():
+        if isinstance(value, str) and value.startswith("<"):
+            raise ConfigError(f"this episode was played with {name}={value}, an object that it does not hold: pass it")
+    jobs = {"jobs": episode.jobs} if episode.jobs > 1 else {}
+    return {name: restored(name, value) for name, value in wanted.items()} | jobs | given

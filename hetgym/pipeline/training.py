@@ -72,6 +72,8 @@ class TrainingPipeline:
         state = hashlib.sha256(self.problem.digest.encode())
         for array in (self.backward, self.weight, self.stash, self.state):
             state.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+        if len(self.problem.shared.size):
+            state.update(repr(float(self.shared_state)).encode())
         return state.hexdigest()
 
     @property

@@ -15,7 +15,6 @@ from hetgym.envs.cluster.problems import as_step
 from hetgym.envs.cluster.rendering import step_pixels, step_text
 from hetgym.envs.core.lanes import Lanes, only_options
 from hetgym.envs.core.memory import Remembered
-from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.scaling import scale_of, shares
 from hetgym.envs.core.sources import Source
 from hetgym.parallel import ParallelPlan, TrainingProblem
@@ -200,7 +199,7 @@ class ClusterLanes(Lanes):
             "reference_plan": at.instance.reference_plan,
             "within_memory": bool(np.isfinite(value)),
             "reward_terms": {"reference": 1.0, "value": (reference - counted) / reference - 1.0},
-            "replay": Replay(self.identity(lane), self.seeds[lane], tuple(at.log), env_id=self.env_id),
+            "replay": self.replay(lane, at.log, value),
         }
 
     def frame(self, lane: int, mode: str) -> Any:

@@ -25,6 +25,7 @@ from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.core.arguments import Arguments
 from hetgym.envs.core.illegal import Legality, Rule, stream_of
 from hetgym.envs.core.kinds import IDS
+from hetgym.envs.core.replay import Replay, recorded
 from hetgym.envs.core.sources import Source
 from hetgym.envs.core.spaces import Level, Reward, blank, level_space
 from hetgym.errors import ConfigError, shown, suggestion
@@ -62,6 +63,8 @@ class LaneArguments(Arguments, abc.ABC):
         """
         made = self._lanes(count)
         made.legality, made.split = Legality(count, self.illegal), self._split_of(made)
+        sizes = tuple((f"max_{size}", made.padding.sizes[size]) for size in made.sizes)
+        made.arguments = recorded(self) + sizes
         return made
 
     def _split_of(self, made: Lanes) -> str | None:
@@ -126,10 +129,15 @@ class Lanes(abc.ABC):
         seeds: [L] seeds of the resets that began the episodes; None where a reset had none.
         kind: of the decisions, one of :data:`~hetgym.envs.core.kinds.IDS`.
         options: names of the options of a reset.
+        padding: sizes of the observations.
+        sizes: names of those among them that the meaning of actions depends on.
+        arguments: those that replays hold, see :func:`~hetgym.envs.core.replay.recorded`.
     """
 
     kind: ClassVar[str]
     options: ClassVar[tuple[str, ...]] = ()
+    sizes: ClassVar[tuple[str, ...]] = ()
+    padding: Any
     source: Source[Any, Any]
 
     def __init__(
@@ -147,6 +155,7 @@ class Lanes(abc.ABC):
         self.over: BoolArray = np.ones(count, np.bool_)
         self.legality, self.busy = Legality(count, "random"), Busy()
         self.split: str | None = None
+        self.arguments: tuple[tuple[str, Any], ...] = ()
         self.fresh: BoolArray = np.zeros(count, np.bool_)
         self.names = np.full(count, "", object)
         self.seeds: list[int | None] = [None] * count
@@ -259,6 +268,11 @@ class Lanes(abc.ABC):
     @abc.abstractmethod
     def outcome(self, lane: int) -> dict[str, Any]:
         """What an environment says of an episode that has ended."""
+
+    def replay(self, lane: int, actions: Sequence[int], makespan: float, **more: Any) -> Replay:
+        """The lane's episode, which has ended, as a value; ``more`` are further attributes of it."""
+        known: dict[str, Any] = {"env_id": self.env_id, "arguments": self.arguments, "makespan": makespan}
+        return Replay(self.identity(lane), self.seeds[lane], tuple(actions), **known, **more)
 
     @abc.abstractmethod
     def frame(self, lane: int, mode: str) -> Any:

@@ -114,7 +114,7 @@ class HetDispatchEnv(ScheduleEnv):
     ## Starting state
     A problem is drawn from the source with the environment's generator, or forced with
     ``reset(options={"problem": …})``, which may be a list of jobs. ``options["conditions"]`` is the seed from which
-    noise, arrivals and changes are drawn. Nothing is committed.
+    noise, arrivals and changes are drawn, ``options["gap"]`` the mean time between arrivals [s]. Nothing is committed.
 
     ## Episode end
     Terminated when every operator has run; never truncated. The last ``info`` holds ``makespan``, ``value`` and

@@ -12,12 +12,11 @@ import numpy.typing as npt
 from hetgym import metrics
 from hetgym._kernels import records as records
 from hetgym._types import BoolArray, FloatArray, IntArray
-from hetgym.envs.core.arguments import whole_number
+from hetgym.envs.core.arguments import real_number, whole_number
 from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
-from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.sources import Source, listed
 from hetgym.envs.dispatch.completion import dispatch_and_complete
 from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
@@ -128,7 +127,8 @@ class DispatchLanes(RecordLanes):
     """
 
     kind = "dispatch"
-    options = ("problem", "conditions")
+    options = ("problem", "conditions", "gap")
+    sizes = ("devices",)  # they number the actions
 
     def __init__(
         self,
@@ -148,6 +148,7 @@ class DispatchLanes(RecordLanes):
         self._instances: list[ScheduleInstance | None] = [None] * count
         self._drawn: list[Drawn | None] = [None] * count
         self._entropy = [0] * count
+        self._gaps: list[float | None] = [None] * count
         self._due: list[tuple[Jobs, FloatArray] | None] = [None] * count
         self._mean_makespan: float | None = None
         self._jobs: list[list[Problem]] = [[]] * count
@@ -192,19 +193,22 @@ class DispatchLanes(RecordLanes):
         Args:
             lane: number of the lane.
             rng: draws the problems, and the seed of the conditions unless ``options["conditions"]`` gives it.
-            options: ``problem``, a problem or a list of jobs; ``conditions``, a whole number.
+            options: ``problem``, a problem or a list of jobs; ``conditions``, a whole number; ``gap``, mean time
+                between arrivals [s].
             seed: see :class:`~hetgym.envs.core.lanes.Lanes`.
 
         Raises:
             ConfigError: an unknown option; or a given loss that leaves some operator without a device.
             ProblemError: the problem exceeds the padding.
         """
-        forced, conditions = only_options(options, *self.options)
+        forced, conditions, gap = only_options(options, *self.options)
         problems = [as_problem(one) for one in listed(forced)] if forced is not None else []
         if forced is not None:
             problem = self._together(problems)  # if that is refused, nothing has been drawn
         if conditions is not None:
             conditions = whole_number("options['conditions']", conditions, 0, 2**64 - 1)
+        if gap is not None:
+            gap = real_number("options['gap']", gap)
         entropy = int(rng.integers(2**62))  # drawn in any case, so that the problem does not depend on the option
         entropy = entropy if conditions is None else conditions
         if forced is None:
@@ -213,10 +217,12 @@ class DispatchLanes(RecordLanes):
         if self._calm_always and len(problems) == 1:  # nothing is drawn
             fresh = forced is None and self.source.size == 0  # nobody will see this problem again
             known = self._calm(lane, problem) if fresh else self._known.get(problem, lambda: self._calm(lane, problem))
-            self._entropy[lane] = entropy
+            self._entropy[lane], self._gaps[lane] = entropy, None
             self._begin_with(lane, known)
         else:
-            self._draw(lane, problem, problems, entropy, forced is not None)
+            if gap is None and len(problems) > 1:
+                gap = self.conditions.gap * self._usual(problems, forced is not None)
+            self._draw(lane, problem, problems, entropy, gap if len(problems) > 1 else None)
         self.names[lane], self._jobs[lane] = problem.name, problems
         if self.conditions.deadline > 0:
             release, factor = self.drawn(lane).release, self.conditions.deadline
@@ -239,13 +245,12 @@ class DispatchLanes(RecordLanes):
             self._mean_makespan = float(np.mean([heft_makespan(problem, self.rules.simulated) for problem in some]))
         return self._mean_makespan
 
-    def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], entropy: int, forced: bool) -> None:
+    def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], entropy: int, gap: float | None) -> None:
         """Draw the conditions of an episode, play the reference under them, and prepare the lane for the agent."""
         rules, conditions, rng = self.rules, self.conditions, np.random.default_rng(entropy)
         runtime = noisy(rules.simulated, conditions.noise, rng)
-        gap = conditions.gap * self._usual(problems, forced) if len(problems) > 1 else 0.0
-        drawn = given(problem, conditions, runtime, arrivals(problems, gap, rng))
-        self._entropy[lane] = entropy
+        drawn = given(problem, conditions, runtime, arrivals(problems, gap or 0.0, rng))
+        self._entropy[lane], self._gaps[lane] = entropy, gap
         jobs = counted(problems, drawn.release, conditions.objective)
         order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         if conditions.slow_downs or conditions.losses:
@@ -415,13 +420,13 @@ class DispatchLanes(RecordLanes):
             "schedule": Schedule.timed(trace.assignment, trace.order, None, None, "agent"),
             "trace": trace,
             "reward_terms": {"reference": 1.0, self.conditions.objective.replace("-", "_"): total - 1.0},
-            "replay": Replay(
-                instance.problem.id,
-                self.seeds[lane],
-                tuple(self._log[lane, : self.state.turn[lane]].tolist()),
-                self._entropy[lane],
+            "replay": self.replay(
+                lane,
+                self._log[lane, : self.state.turn[lane]].tolist(),
+                makespan,
+                conditions=self._entropy[lane],
                 jobs=len(self._jobs[lane]),
-                env_id=self.env_id,
+                gap=self._gaps[lane],
             ),
         }
 

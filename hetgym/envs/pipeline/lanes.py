@@ -13,7 +13,6 @@ from hetgym.baselines.pipeline.optima import optimum
 from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import BlockPadding
-from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.sources import Source
 from hetgym.envs.pipeline.dynamics import cut
 from hetgym.envs.pipeline.observation import NARROW, BlockColumn, fixed, pipeline_space
@@ -147,12 +146,16 @@ class PipelineLanes(RecordLanes):
 
     def identity(self, lane: int) -> str:
         """Name and content of the lane's pipeline in one word."""
-        instance = self.instance(lane)
-        return instance.training.id if self.rules.code == TRAINING else instance.problem.id
+        return self.replayable(lane).id
 
     def problem(self, lane: int) -> PipelineProblem:
         """The pipeline of the lane's episode."""
         return self.instance(lane).problem
+
+    def replayable(self, lane: int) -> Pipeline:
+        """The pipeline of the lane's episode, with its backward pass if that counts."""
+        instance = self.instance(lane)
+        return instance.training if self.rules.code == TRAINING else instance.problem
 
     def instance(self, lane: int) -> CutProblem:
         """The cut problem of a lane's episode, which must have begun."""
@@ -203,7 +206,7 @@ class PipelineLanes(RecordLanes):
             "memory": tuple(self.state.memory[lane, :devices].tolist()),
             "within_memory": instance.within_memory,
             "reward_terms": {"reference": 1.0, "value": total - 1.0},
-            "replay": Replay(self.identity(lane), self.seeds[lane], tuple(actions.tolist()), env_id=self.env_id),
+            "replay": self.replay(lane, actions.tolist(), found.value),
         }
 
     def _least(self, instance: CutProblem) -> float:

@@ -16,7 +16,6 @@ from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
-from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.sources import Source
 from hetgym.envs.place.completion import place_and_complete
 from hetgym.envs.place.dynamics import decoded, place
@@ -286,7 +285,7 @@ class PlaceLanes(RecordLanes):
         """Makespan, reference [s], SLR, speed-up, schedule, the terms of the return, and the episode as a value."""
         instance, makespan = self.instance(lane), float(self.makespan[lane])
         total = (instance.reference - makespan) / instance.reference if instance.reference > 0 else 0.0
-        actions = tuple(self.state.log[lane, : self.state.turn[lane]].tolist())
+        actions = self.state.log[lane, : self.state.turn[lane]].tolist()
         return {
             "makespan": makespan,
             "reference": instance.reference,
@@ -294,7 +293,7 @@ class PlaceLanes(RecordLanes):
             "speedup": metrics.speedup(makespan, instance.alone),
             "schedule": self.schedule(lane),
             "reward_terms": {"reference": 1.0, "makespan": total - 1.0},
-            "replay": Replay(self.identity(lane), self.seeds[lane], actions, order=self._orders[lane]),
+            "replay": self.replay(lane, actions, makespan, order=self._orders[lane]),
         }
 
     def frame(self, lane: int, mode: str) -> Any:

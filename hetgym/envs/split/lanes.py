@@ -15,7 +15,6 @@ from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
-from hetgym.envs.core.replay import Replay
 from hetgym.envs.core.scaling import scale_of, shares
 from hetgym.envs.core.sources import Source, as_graph, as_platform
 from hetgym.envs.split.assembly import Assembly
@@ -86,6 +85,7 @@ class SplitLanes(RecordLanes):
 
     kind = "split"
     options = ("graph", "platform")
+    sizes = ("devices",)  # of them the menu is made
 
     def __init__(
         self,
@@ -331,12 +331,7 @@ class SplitLanes(RecordLanes):
             "peak_memory": tuple(peak.tolist()),
             "memory_excess": max(0.0, float((peak - instance.problem.memory_capacity).max())),
             "reward_terms": {"reference": 1.0, "makespan": total - 1.0},
-            "replay": Replay(
-                instance.problem.id,
-                self.seeds[lane],
-                tuple(self._state.log[lane, :turn].tolist()),
-                env_id=self.env_id,
-            ),
+            "replay": self.replay(lane, self._state.log[lane, :turn].tolist(), node.makespan),
         }
 
     def frame(self, lane: int, mode: str) -> Any:
