@@ -9,8 +9,7 @@ from typing import Any
 from hetgym.errors import ConfigError
 from hetgym.planning.baseline import resolve
 
-OPTIONAL = ("start", "rule", "threads")
-"""Fields of a recipe that not all algorithms read."""
+OPTIONAL = ("start", "rule", "threads")  # Fields of a recipe that not all algorithms read
 
 
 @dataclass(frozen=True)
@@ -45,15 +44,10 @@ class Algorithm:
         return found
 
 
-ALGORITHMS: dict[str, Algorithm] = {}
-"""Name in recipes -> algorithm; :mod:`hetgym.agents.trainers` enters hetgym's own."""
+ALGORITHMS: dict[str, Algorithm] = {}  # Name in recipes -> algorithm; `hetgym.agents.trainers` enters hetgym's own
 
 
 def check_workers(algorithm: str) -> None:
-    """Refuse to share the work of an algorithm that trains in one process.
-
-    Raises:
-        ConfigError: it does.
-    """
+    """Refuse to share the work of an algorithm that trains in one process. Raises ConfigError: it does."""
     if not ALGORITHMS[algorithm].shares:
         raise ConfigError(f"{algorithm} trains in one process, without --ray")

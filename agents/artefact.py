@@ -21,19 +21,15 @@ from hetgym._input.json import parse
 from hetgym.errors import ArtefactError, ConfigError, shown
 
 VERSION = 1
-CARD_LIMIT = 1 << 20
-"""Longest card that is read, and longest table of a policy's tensors [byte]."""
+CARD_LIMIT = 1 << 20  # Longest card that is read, and longest table of a policy's tensors [byte]
 WEIGHTS_LIMIT = 64 << 20
 """Largest size of a policy's weights [byte]: 17 million numbers, a thousand times as many as any shipped one has."""
 
 HUB_WEIGHTS, HUB_CARD = "model.safetensors", "config.json"
 """Names of the two files in a folder that is laid out as repositories of models on the Hugging Face Hub are."""
 
-NETWORK_FORMAT = "hetgym-policy"
-"""Format of the policies that ``hetgym train`` writes, which PyTorch runs."""
-
-Weights = Mapping[str, npt.NDArray[Any]]
-"""Arrays by name."""
+NETWORK_FORMAT = "hetgym-policy"  # Format of the policies that `hetgym train` writes, which PyTorch runs
+Weights = Mapping[str, npt.NDArray[Any]]  # Arrays by name
 
 P = TypeVar("P", covariant=True)
 
@@ -74,11 +70,8 @@ def save(path: str | Path, kind: Kind, form: str, card: Mapping[str, Any], array
     """Write arrays and a card to one file; equal content serialises to equal bytes.
 
     Args:
-        path: the file.
-        kind: kind of file.
         form: name of the format, which is added to the card.
         card: JSON values.
-        arrays: arrays by name.
 
     Raises:
         ArtefactError: the file cannot be written; an earlier file at the path is kept.
@@ -118,7 +111,6 @@ def load_pair(path: str | Path, *formats: str) -> tuple[dict[str, Any], dict[str
 
     Args:
         path: without suffix; or a folder in the Hub's layout.
-        formats: accepted formats.
 
     Raises:
         ArtefactError: missing, damaged, or of another format or version; the message says which.
@@ -162,18 +154,12 @@ def card_text(card: Mapping[str, Any]) -> bytes:
 
 @dataclass(frozen=True)
 class PolicyFiles(Generic[P]):
-    """The files of policies of one format: ``<path>.safetensors`` with the weights, ``<path>.json`` with the card.
+    """The files of policies of one format: ``<path>.safetensors`` with the weights, ``<path>.json`` with the card."""
 
-    Attributes:
-        form: name of the format.
-        make: function from weights and card to the policy; raises :class:`~hetgym.errors.ArtefactError` for weights of
-            another network.
-        prefix: of the names of the weights that are kept.
-    """
-
-    form: str
+    form: str  # name of the format
+    # function from weights and card to the policy; raises ArtefactError for weights of another network
     make: Callable[[Weights, Mapping[str, Any]], P]
-    prefix: str = ""
+    prefix: str = ""  # of the names of the weights that are kept
 
     def save(self, path: str | Path, weights: Weights, card: Mapping[str, Any]) -> None:
         """Write the two files.

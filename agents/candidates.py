@@ -158,7 +158,6 @@ class SchedulePolicy(CandidatePolicy):
         """Schedule a problem by playing episodes without noise and changes.
 
         Args:
-            problem: the problem to schedule.
             playing: arguments of :meth:`~CandidatePolicy.play`.
 
         Raises:
@@ -175,8 +174,6 @@ class SplitPolicy(CandidatePolicy):
         """Split a graph's operators between devices by playing episodes, and schedule the result.
 
         Args:
-            graph: the graph before any split.
-            platform: the devices.
             playing: arguments of :meth:`~CandidatePolicy.play`.
 
         Raises:

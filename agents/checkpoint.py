@@ -19,8 +19,7 @@ from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.errors import ArtefactError, shown
 
 FORMAT = "hetgym-checkpoint"
-MOST_STEPS = 1 << 53
-"""Largest number of steps of a run: beyond it floats are no longer exact."""
+MOST_STEPS = 1 << 53  # Largest number of steps of a run: beyond it floats are no longer exact
 
 _LARGEST = 1e300  # largest magnitude of the numbers in a run's history
 _DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bool")
@@ -154,11 +153,7 @@ def numpy_state() -> list[Any]:
 
 
 def restore_numpy(state: list[Any]) -> None:
-    """Restore the state that :func:`numpy_state` returned.
-
-    Raises:
-        ArtefactError: the value is not such a state.
-    """
+    """Restore the state that :func:`numpy_state` returned. Raises ArtefactError: the value is not such a state."""
     try:
         name, keys, position, has_gauss, gauss = state
         np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, gauss))  # noqa: NPY002

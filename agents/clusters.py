@@ -59,11 +59,6 @@ class ClusterAgent:
     ) -> tuple[Any, dict[str, Any]]:
         """Reset an environment, and plan the problem that it draws.
 
-        Args:
-            env: a HetCluster-v0 environment.
-            seed: of the draw.
-            options: of the environment's reset.
-
         Returns:
             The environment's first observation and info.
 

@@ -13,7 +13,6 @@ class Curves:
     """Writes scalars to ``<folder>/events.out.tfevents.*``.
 
     Args:
-        folder: folder of the run's curves.
         step: step at which the run begins or resumes; values that an earlier process logged after it are hidden.
     """
 
@@ -25,7 +24,6 @@ class Curves:
         """Log values.
 
         Args:
-            step: of the run.
             values: by name, as in ``evaluation/return``.
         """
         for name, value in values.items():

@@ -61,7 +61,6 @@ class CutPlanner:
             budget: wall-clock time, in seconds or as in ``"50ms"``; with it, results depend on the machine. The tables
                 behind the first cuts are made before it counts.
             tries: largest number of changes tried, instead of a time: the result is the same on every machine.
-            seed: of the search's draws.
             objective: fields of :class:`~hetgym.pipeline.Objective`; the throughput by default.
 
         Returns:
@@ -93,11 +92,6 @@ class CutAgent:
         self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Reset an environment, and cut the pipeline that it draws.
-
-        Args:
-            env: a HetPipeline-v0 environment.
-            seed: of the draw.
-            options: of the environment's reset.
 
         Returns:
             The environment's first observation and info.

@@ -21,8 +21,7 @@ from hetgym.errors import ConfigError, UnknownName, suggestion, unknown_name
 from hetgym.planning import get, names
 from hetgym.sim import simulate
 
-Decide = Callable[[Any], npt.NDArray[np.int64]]
-"""``decide(observations [L, …]) -> actions [L]``."""
+Decide = Callable[[Any], npt.NDArray[np.int64]]  # `decide(observations [L, …]) -> actions [L]`
 
 IN_PLACE = {
     "reference": "what the environment's return compares with",
@@ -35,9 +34,6 @@ IN_PLACE = {
 
 class Evaluator:
     """Held-out problems, and the makespans of baselines on them.
-
-    Args:
-        recipe: gives the problems and the baselines.
 
     Raises:
         ConfigError: a baseline that does not exist under these conditions, or arguments that the environment does

@@ -68,7 +68,6 @@ def page(card: Mapping[str, Any], title: str, licence: str = "") -> str:
 
     Args:
         card: of the policy.
-        title: name of the model.
         licence: see :func:`write_hub_folder`.
 
     Raises:

@@ -163,7 +163,6 @@ def check_fits(network: ActorCritic, space: Any) -> None:
     """Refuse observations that the network was not made for.
 
     Args:
-        network: the network.
         space: the environment's space of observations.
 
     Raises:

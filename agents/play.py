@@ -62,11 +62,7 @@ class Decider(abc.ABC):
 
     @abc.abstractmethod
     def decide(self, observations: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-        """[L] actions for L lanes.
-
-        Args:
-            observations: [L, …] by key.
-        """
+        """[L] actions for L lanes."""
 
     def __call__(self, observation: Observation, info: dict[str, Any]) -> int:
         """Decide in one environment."""
@@ -79,9 +75,6 @@ class Decider(abc.ABC):
 
         Args:
             observation: of one environment, or [L, …] by key of many.
-            state: returned as it is.
-            episode_start: ignored.
-            deterministic: ignored; actions are not drawn.
 
         Returns:
             The action as an array of shape [], or [L] actions; and the state.
@@ -110,9 +103,7 @@ def check_features(kind: str, trained: Mapping[str, Any], lanes: Lanes) -> None:
     """Refuse another environment than a policy plays, and one whose candidate features mean something else.
 
     Args:
-        kind: of the policy's decisions.
         trained: arguments of its training that were not the defaults.
-        lanes: lanes of the environment.
 
     Raises:
         ConfigError: lanes of another environment, or an argument of :data:`SHAPING` has another value.

@@ -17,8 +17,7 @@ from hetgym.agents.sizes import Sizes
 from hetgym.envs.core.registry import ENVIRONMENTS
 from hetgym.errors import ConfigError, suggestion, unknown_name
 
-FOLDER = part("configs") / "train"
-"""Folder of the shipped recipes."""
+FOLDER = part("configs") / "train"  # Folder of the shipped recipes
 
 SOURCES = ("problem", "graph", "platform", "suite", "generator", "curriculum")
 """Arguments of environments, and those of recipes, that give the source of problems."""

@@ -14,11 +14,7 @@ from hetgym.errors import unknown_name
 
 
 def uniform(seed: int = 0) -> Agent:
-    """Any legal action with equal probability.
-
-    Args:
-        seed: of the draws.
-    """
+    """Any legal action with equal probability."""
     rng = generator(seed)
 
     def act(observation: Observation, info: dict[str, Any]) -> int:

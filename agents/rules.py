@@ -18,27 +18,17 @@ from hetgym.errors import unknown_name
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule that takes the action with the least weighted sum of its features, the smaller number on ties.
+    """A rule that takes the action with the least weighted sum of its features, the smaller number on ties."""
 
-    Attributes:
-        kind: kind of decision.
-        weights: by name of the candidate feature.
-        arguments: of the environment; they give the features their meaning.
-        summary: description in one line.
-    """
-
-    kind: str
-    weights: Mapping[str, float]
-    arguments: Mapping[str, Any]
-    summary: str
+    kind: str  # kind of decision
+    weights: Mapping[str, float]  # by name of the candidate feature
+    arguments: Mapping[str, Any]  # of the environment; they give the features their meaning
+    summary: str  # description in one line
 
 
 RULES: dict[str, Rule] = {
     "dispatch": Rule(
-        "dispatch",
-        {"completion": 200.0, "flow": 60.0},
-        {},
-        "The action with the least completion + 0.3 flow.",
+        "dispatch", {"completion": 200.0, "flow": 60.0}, {}, "The action with the least completion + 0.3 flow."
     ),
     "planned-dispatch": Rule(
         "dispatch",
@@ -55,8 +45,7 @@ RULES: dict[str, Rule] = {
 }
 """Name -> rule."""
 
-FORMER = {"dispatch-v1": "dispatch", "dispatch-v2": "planned-dispatch", "split-v1": "split"}
-"""Former name -> rule."""
+FORMER = {"dispatch-v1": "dispatch", "dispatch-v2": "planned-dispatch", "split-v1": "split"}  # Former name -> rule
 
 
 @overload

@@ -36,8 +36,7 @@ class Product(Protocol):
         """Write the policy to a file."""
 
 
-History = list[dict[str, float]]
-"""Evaluations: ``step``, and the values of :meth:`~hetgym.agents.evaluation.Evaluator.judge`."""
+History = list[dict[str, float]]  # Evaluations: `step`, and the values of judge
 
 
 class TrainingRun:

@@ -20,8 +20,7 @@ from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name
 
-LARGEST = 2_000
-"""Operators up to which :func:`place_v2_search` leaves the classic model to the policy that was made for it."""
+LARGEST = 2_000  # Operators up to which place_v2_search leaves the classic model to the policy that was made for it
 
 
 def place_v1(problem: Problem, passes: int = 4) -> Schedule:

@@ -12,20 +12,17 @@ from typing import Any
 from hetgym import _ray
 from hetgym.errors import ClusterError, ConfigError
 
-RETRIES = 3
-"""Number of times that a call is repeated after its worker was lost."""
+RETRIES = 3  # Number of times that a call is repeated after its worker was lost
 
 TIMEOUT = 120.0
 """Time limit for workers to start [s]: on a Ray cluster whose cores are all taken they would wait forever."""
 
-Call = tuple[str, tuple[Any, ...]]
-"""A method's name and its arguments."""
+Call = tuple[str, tuple[Any, ...]]  # A method's name and its arguments
 
 Recall = Callable[[int], Call | None]
 """Function from a post to the call that gives its new worker the state of the lost one; None if no call is needed."""
 
-Reference = Any
-"""A ``ray.ObjectRef``, whose type is known only where Ray is installed."""
+Reference = Any  # A `ray.ObjectRef`, whose type is known only where Ray is installed
 
 
 @dataclass(frozen=True)
@@ -73,9 +70,7 @@ class Crew:
     """Workers at posts; if a worker is lost, a new one takes its post and repeats the work.
 
     Args:
-        ray: the connected module.
         kind: class whose methods are called; it is instantiated in the worker's process.
-        arguments: of the class, for each post.
         recall: see :data:`Recall`; used before the first call of a new worker.
 
     Raises:
@@ -102,7 +97,6 @@ class Crew:
         """Call a method of every worker, all at the same time.
 
         Args:
-            method: its name.
             arguments: of the method, for each post.
 
         Returns:
@@ -120,10 +114,6 @@ class Crew:
 
     def each(self, method: str, tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method once for each task, on any free worker.
-
-        Args:
-            method: its name.
-            tasks: arguments of the calls.
 
         Returns:
             The result of each task, in their order.
@@ -155,11 +145,7 @@ class Crew:
             raise ConfigError(f"what the workers need cannot be sent to another process ({why})") from error
 
     def _await(self) -> None:
-        """Wait until all workers have started.
-
-        Raises:
-            ClusterError: a worker does not start in time.
-        """
+        """Wait until all workers have started. Raises ClusterError: a worker does not start in time."""
         asked = [actor.process.remote() for actor in self._actors]
         ready, waiting = self._ray.wait(asked, num_returns=len(asked), timeout=TIMEOUT)
         if waiting:
@@ -186,8 +172,6 @@ class Crew:
         """Wait for calls, assign remaining tasks to free workers, and repeat calls whose worker is lost.
 
         Args:
-            method: name of the method.
-            tasks: arguments of all calls.
             running: pending calls -> their posts and tasks.
             left: tasks that have not been assigned.
         """
@@ -231,7 +215,6 @@ class _Worker:
 
     Args:
         kind: class that does the work; the first call instantiates it, so that its errors reach the caller.
-        arguments: of the class.
         folder: base of relative paths, if the node has such a folder.
     """
 

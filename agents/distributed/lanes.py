@@ -25,7 +25,6 @@ class LaneWorker:
 
     Args:
         env: id of the environment.
-        count: number of lanes.
         arguments: of the environment.
     """
 
@@ -71,10 +70,6 @@ class RayLanes:
     This process knows the state of each lane at all times, so the loss of a worker costs no more than to play the
     running episodes of its lanes again.
 
-    Args:
-        cluster: the Ray cluster to play on.
-        recipe: gives the environment and the number of lanes.
-
     Raises:
         ClusterError: the workers do not start.
         ConfigError: arguments that the environment does not have.
@@ -108,11 +103,7 @@ class RayLanes:
         return self._illegal
 
     def begin(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Observation:
-        """Begin an episode in every lane.
-
-        Raises:
-            ConfigError: options, which lanes of a Ray cluster do not take.
-        """
+        """Begin an episode in every lane. Raises ConfigError: options, which lanes of a Ray cluster do not take."""
         if any(options):
             raise ConfigError("lanes on a Ray cluster take no options of a reset")
         return self._begin("begin", seeds)
@@ -150,11 +141,7 @@ class RayLanes:
         )
 
     def state(self) -> list[LaneState]:
-        """State of every lane.
-
-        Raises:
-            ConfigError: the lanes have not begun.
-        """
+        """State of every lane. Raises ConfigError: the lanes have not begun."""
         if not self._states:
             raise ConfigError("there is no state to keep: a lane has not begun")
         return [{**state, "actions": list(state["actions"])} for state in self._states]
@@ -170,19 +157,11 @@ class RayLanes:
         return self._begin("restore", states)
 
     def problem(self, lane: int) -> Any:
-        """Refuse: problems are not sent between processes.
-
-        Raises:
-            AttributeError: in every case.
-        """
+        """Refuse: problems are not sent between processes. Raises AttributeError."""
         raise AttributeError("problems of lanes on a Ray cluster stay there")
 
     def frame(self, lane: int) -> Any:
-        """Refuse: pictures are not sent between processes.
-
-        Raises:
-            AttributeError: in every case.
-        """
+        """Refuse: pictures are not sent between processes. Raises AttributeError."""
         raise AttributeError("lanes on a Ray cluster are not drawn")
 
     def close(self) -> None:

@@ -28,8 +28,6 @@ class PlayWorker:
         """Play on a problem; see :func:`hetgym.agents.training.playing.play`.
 
         Args:
-            number: number that identifies the problem.
-            data: the problem's bytes.
             turn: fields of a :class:`~hetgym.agents.training.playing.Turn`.
             head: fields of the head's weights.
 
@@ -49,7 +47,6 @@ class RayPlayers:
     """Workers as :class:`~hetgym.agents.training.playing.Players`; a problem and an update's weights are sent once.
 
     Args:
-        cluster: the Ray cluster to play on.
         problems: number of problems of an update, and so the largest number of useful workers.
 
     Raises:

@@ -28,8 +28,7 @@ VIEWS: dict[str, View] = {
 LEVELS = ("graph", "candidates")
 """Levels of observation that networks take: the graph and the candidates, or the candidates alone."""
 
-FAR = 1e9
-"""Larger than any feature."""
+FAR = 1e9  # Larger than any feature
 
 
 class ActionFeatures(nn.Module):

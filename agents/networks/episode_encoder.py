@@ -17,10 +17,6 @@ class EpisodeEncoder(nn.Module):
     its first step to its last: in a minibatch each graph is encoded once, however many steps of its episode there are;
     and while actions are chosen the embeddings of the previous step are used again, unless weights have changed.
 
-    Args:
-        view: view of the environment's observations.
-        sizes: of the encoder.
-
     Shapes:
         - **seen** the environment's observation, [B, …] each.
         - **output** [G, n, D, H] embeddings, zero for padding, and [B] which of the G graphs each lane has.
@@ -69,9 +65,6 @@ class EpisodeEncoder(nn.Module):
 
 def distinct(graphs: Seen) -> tuple[Tensor, Tensor]:
     """The graphs of a batch that differ from each other.
-
-    Args:
-        graphs: [B, …] each.
 
     Returns:
         [G] the lane of one graph of each kind, and [B] the kind of each lane's.

@@ -23,7 +23,6 @@ class PlaceNetwork(nn.Module):
         edge_features: features of an edge.
         candidates: names of the candidate features.
         hidden: size H of embeddings.
-        layers: of the encoder.
         width: of the head's hidden layers.
 
     Shapes:

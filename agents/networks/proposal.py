@@ -12,11 +12,8 @@ from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.search.proposals import FEATURES, Network
 
-RARE = -3.0
-"""Logarithm of the odds of a move of which a rule has no opinion."""
-
-CONSTANT = 1e-6
-"""Standard deviation up to which an input is taken to be always the same."""
+RARE = -3.0  # Logarithm of the odds of a move of which a rule has no opinion
+CONSTANT = 1e-6  # Standard deviation up to which an input is taken to be always the same
 
 
 class ProposalNetwork(nn.Module):
@@ -68,7 +65,6 @@ class ProposalNetwork(nn.Module):
 
         Args:
             rule: weights by name of the input.
-            names: of all inputs.
 
         Raises:
             UnknownName: no such input.

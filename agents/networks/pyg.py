@@ -153,11 +153,7 @@ def to_batch(observations: Observation, kind: str, hetero: bool = False) -> Any:
 
 
 def _known(kind: str) -> dict[str, str]:
-    """Axes of the arrays of a kind of decision.
-
-    Raises:
-        UnknownName: not a kind of which there are graphs.
-    """
+    """Axes of the arrays of a kind of decision. Raises UnknownName: not a kind of which there are graphs."""
     if kind not in AXES:
         raise unknown_name("kind of decision", kind, AXES)
     return AXES[kind]

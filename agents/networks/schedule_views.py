@@ -38,10 +38,7 @@ class PlaceView(ScheduleView):
 
     kind = "place"
     surroundings = ("beside_transfer", "beside_inputs")
-    state = {
-        "operators": PLACED,
-        "devices": (DeviceColumn.BUSY, DeviceColumn.AVAILABLE, DeviceColumn.SHARE),
-    }
+    state = {"operators": PLACED, "devices": (DeviceColumn.BUSY, DeviceColumn.AVAILABLE, DeviceColumn.SHARE)}
     token_features = len(OperatorColumn) + 2 + len(DeviceColumn) + 2
 
     def embeddings(self, seen: Seen, pairs: Tensor, which: Tensor) -> Tensor:
@@ -86,7 +83,6 @@ def linked_graphs(seen: Seen, pairs: list[Tensor]) -> Graphs:
     """Graphs of observations that list edges and links.
 
     Args:
-        seen: the observation.
         pairs: [B, n, D] features of operators on devices.
     """
     links, devices = seen["links"], seen["device_mask"]

@@ -9,28 +9,18 @@ from typing import NamedTuple
 from hetgym.agents.actions import COLUMNS, describe
 from hetgym.agents.networks._torch import Tensor, torch
 
-Seen = Mapping[str, Tensor]
-"""An observation of B lanes: the environment's keys, [B, …] each, all of them as floats."""
+Seen = Mapping[str, Tensor]  # An observation of B lanes: the environment's keys, [B, …] each, all of them as floats
 
 
 class Graphs(NamedTuple):
-    """Input of the encoder: the graphs of B lanes joined to one, without padding.
+    """Input of the encoder: the graphs of B lanes joined to one, without padding."""
 
-    Attributes:
-        tokens: [N, D, F] operators on devices.
-        edges: [2, M] producer and consumer, as rows of ``tokens``.
-        edge_features: [M, E].
-        graph: [N] lane of each operator.
-        present: [N, D] False where a device is padding.
-        row: [B, n] row of each lane's operators in ``tokens``; -1 for padding.
-    """
-
-    tokens: Tensor
-    edges: Tensor
-    edge_features: Tensor
-    graph: Tensor
-    present: Tensor
-    row: Tensor
+    tokens: Tensor  # [N, D, F] operators on devices
+    edges: Tensor  # [2, M] producer and consumer, as rows of `tokens`
+    edge_features: Tensor  # [M, E]
+    graph: Tensor  # [N] lane of each operator
+    present: Tensor  # [N, D] False where a device is padding
+    row: Tensor  # [B, n] row of each lane's operators in `tokens`; -1 for padding
 
 
 class View(abc.ABC):
@@ -83,7 +73,6 @@ class View(abc.ABC):
         """[B, A, H] the embedding of each action.
 
         Args:
-            seen: the observation.
             pairs: [G, n, D, H] embedded operators on devices, of different graphs.
             which: [B] the graph of each lane.
         """

@@ -26,26 +26,21 @@ from hetgym.schedule import Schedule
 from hetgym.search.search import Search, clock, run
 from hetgym.workloads import as_problem
 
-PASSES = 4
-"""Number of orders in which the policy decides when there is no search."""
-
-PERTURBATION = 0.1
-"""Standard deviation of the logarithm of the noise in the priorities of further passes."""
+PASSES = 4  # Number of orders in which the policy decides when there is no search
+PERTURBATION = 0.1  # Standard deviation of the logarithm of the noise in the priorities of further passes
 
 LONGEST, LARGEST = 10.0, 50_000
 """Estimated time of a pass [s], and operators, up to which the policy decides where no time is given. Larger problems
 get the best schedule of HEFT and PEFT, and the search."""
 
-SHARE = 0.2
-"""Share of a time budget that greedy passes may take; the search gets the rest."""
+SHARE = 0.2  # Share of a time budget that greedy passes may take; the search gets the rest
 
 
 class PlacePlanner(SchedulePlanner):
     """Plans by a trained place policy.
 
-    Called with a problem it is a scheduler: the policy plays one episode in each of a few orders of
-    decisions and keeps the best. :meth:`plan` takes a time budget, within which a search guided by the policy
-    improves the schedule.
+    Called with a problem it is a scheduler: the policy plays one episode in each of a few orders of decisions and keeps
+    the best. :meth:`plan` takes a time budget, within which a search guided by the policy improves the schedule.
 
     Args:
         weights: of a :class:`~hetgym.agents.networks.place.PlaceNetwork`, by name.
@@ -91,7 +86,6 @@ class PlacePlanner(SchedulePlanner):
         """Plan within a budget.
 
         Args:
-            problem: the problem to schedule.
             budget: wall-clock time, in seconds or as in ``"50ms"``; with it, results depend on the machine. By
                 default there is no search, only greedy episodes, and none of these for problems beyond
                 :data:`LONGEST` or :data:`LARGEST`.
@@ -166,8 +160,7 @@ class PlacePlanner(SchedulePlanner):
         return best
 
 
-FILES = PolicyFiles("hetgym-place-policy", PlacePlanner)
-"""The files of these policies."""
+FILES = PolicyFiles("hetgym-place-policy", PlacePlanner)  # The files of these policies
 
 
 def _searched(search: Search, operators: int | None, seconds: float | None, began: float) -> Schedule:
@@ -198,9 +191,6 @@ def _perturbed_order(
     """[n] operators by descending priority times log-normal noise.
 
     Args:
-        problem: the problem.
-        seen: the policy's view of it.
-        rng: source of the noise.
         noise: standard deviation of its logarithm.
         optimistic: true for the priority "mean run time plus the largest optimistic cost to an exit over the
             devices", false for the upward rank.

@@ -64,15 +64,12 @@ class RegionPlanner(SchedulePlanner):
         """Plan within a budget.
 
         Args:
-            problem: the problem to schedule.
             budget: wall-clock time, in seconds or as in ``"50ms"``; with it, results depend on the machine.
-            runtime: the runtime that will run the schedule.
             start: the schedule that is improved, or the name of its scheduler; see
                 :func:`~hetgym.baselines.region_annealing.region_annealing`.
             operators: largest number of operators launched in trials, instead of a time: the result is the same on
                 every machine. By default :data:`EFFORT` times the square of their number or :data:`ENOUGH`, whichever
                 is more, but no more than :data:`SMALL_EFFORT` times that square, or :data:`MOST`.
-            seed: of the search's draws.
 
         Returns:
             The best schedule found, never longer than the start's.
@@ -96,5 +93,4 @@ class RegionPlanner(SchedulePlanner):
         return replace(found, scheduler=self.card.get("name", "region policy")) if found.scheduler == NAME else found
 
 
-FILES = PolicyFiles("hetgym-region-policy", RegionPlanner)
-"""The files of these policies."""
+FILES = PolicyFiles("hetgym-region-policy", RegionPlanner)  # The files of these policies

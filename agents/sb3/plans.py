@@ -34,7 +34,6 @@ class LanePlans:
 
     Args:
         agent: whose scheduler makes the plans.
-        lanes: the lanes.
     """
 
     def __init__(self, agent: SchedulerPolicy, lanes: PlaceLanes) -> None:
@@ -48,10 +47,8 @@ class LanePlans:
 
         Args:
             observation: ignored.
-            state: returned as it is.
             episode_start: [L] true for lanes whose episodes have just begun; all by default. Plans of problems that are
                 still the same are kept.
-            deterministic: ignored.
         """
         lanes = self._lanes
         begun = np.ones(lanes.count, np.bool_) if episode_start is None else np.asarray(episode_start)

@@ -127,5 +127,4 @@ class MaskedActionPolicy(_ActionPolicy, MaskableActorCriticPolicy):
     """A policy for ``sb3_contrib.MaskablePPO``, which passes the masks once more; see :class:`ActionPolicy`."""
 
 
-POLICIES = {"ppo": ActionPolicy, "maskable-ppo": MaskedActionPolicy}
-"""Algorithm -> its policy."""
+POLICIES = {"ppo": ActionPolicy, "maskable-ppo": MaskedActionPolicy}  # Algorithm -> its policy

@@ -35,14 +35,9 @@ from hetgym.planning.timeline import timed_for
 from hetgym.platform import Platform
 from hetgym.search.search import clock, ended_by_interrupt, searching
 
-EFFORT = 32
-"""Plans that are priced without a budget for each key operator, besides the patterns."""
-
-LEAST_EFFORT = 400
-"""Fewest of them."""
-
-SLICE = 10
-"""Plans that are priced between two readings of the clock."""
+EFFORT = 32  # Plans that are priced without a budget for each key operator, besides the patterns
+LEAST_EFFORT = 400  # Fewest of them
+SLICE = 10  # Plans that are priced between two readings of the clock
 
 
 class SplitPlanner:
@@ -96,11 +91,9 @@ class SplitPlanner:
 
         Args:
             graph: the graph before any split.
-            platform: the devices.
             budget: wall-clock time, in seconds or as in ``"2s"``; with it, results depend on the machine.
             splits: largest number of plans that are priced, instead of a time: the result is the same on every machine.
                 By default the patterns, :data:`EFFORT` for each key operator, and at least :data:`LEAST_EFFORT`.
-            seed: of the search's draws.
             arguments: of HetSplit-v0 that concern its rules, such as ``scheduler``, ``runtime`` or ``costs``; by
                 default :attr:`arguments`.
 
@@ -197,16 +190,11 @@ def _ended_by_interrupt() -> AbstractContextManager[object]:
     return ended_by_interrupt() if alone else nullcontext()
 
 
-FILES = PolicyFiles("hetgym-split-policy", SplitPlanner)
-"""The files of these policies."""
+FILES = PolicyFiles("hetgym-split-policy", SplitPlanner)  # The files of these policies
 
 
 class SplitAgent:
-    """An agent for HetSplit-v0 whose actions are the entries of a plan.
-
-    Args:
-        planner: makes the plan.
-    """
+    """An agent for HetSplit-v0 whose actions are the entries of a plan."""
 
     def __init__(self, planner: SplitPlanner) -> None:
         self._planner, self._turn = planner, 0
@@ -219,8 +207,6 @@ class SplitAgent:
 
         Args:
             env: a HetSplit-v0 environment of one episode at a time.
-            seed: of the draw.
-            options: of the environment's reset.
         """
         observation, info = env.reset(seed=seed, options=options)
         lanes = env.unwrapped.lanes
@@ -230,11 +216,7 @@ class SplitAgent:
         return observation, info
 
     def check(self, lanes: Lanes) -> None:
-        """Refuse lanes of other environments.
-
-        Raises:
-            ConfigError: not lanes of HetSplit-v0.
-        """
+        """Refuse lanes of other environments. Raises ConfigError: not lanes of HetSplit-v0."""
         require_kind("split", lanes)
 
     def __call__(self, observation: Observation, info: dict[str, Any]) -> int:

@@ -23,40 +23,24 @@ from hetgym.problem import ProblemArrays
 from hetgym.search.proposals import Network
 from hetgym.sim import Runtime, simulate
 
-DRAWS = 128
-"""Moves that are drawn for each that is priced."""
-
-UNGUIDED = 0.1
-"""Share of the moves that are taken without the network."""
+DRAWS = 128  # Moves that are drawn for each that is priced
+UNGUIDED = 0.1  # Share of the moves that are taken without the network
 
 SHARPNESS = 6.0
 """Power to which the odds of moves are raised before one is drawn: at 1 too many are taken that hardly pay."""
 
-BARREN = 20
-"""Rounds of draws without a new plan after which a search is over."""
-
-WORTH = 0.002
-"""Share of the makespan that a move saves which counts a half in training."""
-
-LEAST_SAVING = 1e-9
-"""Share of the makespan that a move must save to have saved anything."""
-
-Entries = tuple[int, ...]
-"""[k] the entry of the menu of each key operator."""
+BARREN = 20  # Rounds of draws without a new plan after which a search is over
+WORTH = 0.002  # Share of the makespan that a move saves which counts a half in training
+LEAST_SAVING = 1e-9  # Share of the makespan that a move must save to have saved anything
+Entries = tuple[int, ...]  # [k] the entry of the menu of each key operator
 
 
 class Ground(NamedTuple):
-    """An instance as searches see it, which several of them may share; :func:`new_ground` makes one.
+    """An instance as searches see it, which several of them may share; :func:`new_ground` makes one."""
 
-    Attributes:
-        instance: the graph on a platform.
-        tables: of the instance.
-        assembly: puts together the graph with splits.
-    """
-
-    instance: SplitInstance
-    tables: Tables
-    assembly: Assembly
+    instance: SplitInstance  # the graph on a platform
+    tables: Tables  # of the instance
+    assembly: Assembly  # puts together the graph with splits
 
 
 def new_ground(instance: SplitInstance, menu: Sequence[Choice]) -> Ground:
@@ -65,22 +49,15 @@ def new_ground(instance: SplitInstance, menu: Sequence[Choice]) -> Ground:
 
 
 class Evaluated(NamedTuple):
-    """A plan with its times.
+    """A plan with its times."""
 
-    Attributes:
-        problem: arrays of the split graph on the platform.
-        assignment: [n] device of each operator.
-        start, finish: [n] times [s].
-        chain: operators that the makespan waits for, first to last.
-        places: of the graph's operators in it.
-    """
-
-    problem: ProblemArrays
-    assignment: IntArray
+    problem: ProblemArrays  # arrays of the split graph on the platform
+    assignment: IntArray  # [n] device of each operator
+    # start, finish: [n] times [s]
     start: FloatArray
     finish: FloatArray
-    chain: IntArray
-    places: Places
+    chain: IntArray  # operators that the makespan waits for, first to last
+    places: Places  # of the graph's operators in it
 
 
 class SplitSearch:
@@ -92,11 +69,8 @@ class SplitSearch:
     together (:mod:`hetgym.agents.splits.moves`). Every plan is priced by the inner scheduler.
 
     Args:
-        ground: the graph on a platform.
         scheduler: name of the inner scheduler.
-        runtime: the runtime that will run the schedule.
         network: judges the moves; None to draw them with equal probability.
-        seed: of the draws.
         starts: further plans to begin with.
         watched: share of the draws whose moves are all priced, for :meth:`rows`.
 

@@ -16,8 +16,6 @@ def in_entries(instance: SplitInstance, menu: Sequence[Choice], graph: DataflowG
     without one are left whole.
 
     Args:
-        instance: the graph before any split, on a platform.
-        menu: the ways to split.
         graph: the graph after the splits.
 
     Returns:

@@ -19,20 +19,11 @@ KINDS: dict[str, type[RandomMix] | type[RealMix]] = {"random": RandomMix, "real"
 
 @dataclass(frozen=True)
 class Part:
-    """Problems of one distribution.
+    """Problems of one distribution. Raises ConfigError: no such kind, or arguments that it does not have."""
 
-    Attributes:
-        kind: one of :data:`KINDS`.
-        count: number of problems.
-        arguments: of the distribution.
-
-    Raises:
-        ConfigError: no such kind, or arguments that it does not have.
-    """
-
-    kind: str
-    count: int
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    kind: str  # one of KINDS
+    count: int  # number of problems
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # of the distribution
 
     def __post_init__(self) -> None:
         check_number(self.count, "count", ConfigError, minimum=1, maximum=1_000_000)
@@ -50,7 +41,6 @@ def draw(parts: Sequence[Part], seed: int) -> Iterator[Problem]:
     """Draw the problems of a curriculum, part after part.
 
     Args:
-        parts: of the curriculum.
         seed: seed of all problems; each has a generator of its own, seeded with it, the number of the part and the
             problem's number in the part.
     """

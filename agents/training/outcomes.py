@@ -30,8 +30,7 @@ from hetgym.problem import Problem
 from hetgym.search import proposals
 from hetgym.search.search import run
 
-Rows = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
-"""[r, f] inputs and [r] outcomes."""
+Rows = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]  # [r, f] inputs and [r] outcomes
 
 
 class MoveOutcomes(Learner):
@@ -109,8 +108,7 @@ class MoveOutcomes(Learner):
 LIKELY = 0.15
 """Outcomes above this are those of moves that made a plan shorter; that of a longer one that was accepted is below."""
 
-LAUNCHES = 0.2
-"""Operators launched by a try, as a share of all: most are refused early."""
+LAUNCHES = 0.2  # Operators launched by a try, as a share of all: most are refused early
 
 
 class TrainedProposals(Trained):

@@ -19,41 +19,24 @@ from hetgym.problem import Problem
 
 
 class Turn(NamedTuple):
-    """The input of playing on a problem, besides the problem itself.
+    """The input of playing on a problem, besides the problem itself."""
 
-    Attributes:
-        embedded: [n, d, h] the problem's embeddings.
-        temperatures: of the episodes.
-        search: number of operators that a search places for a first label; 0 for no search.
-        makespan: of the label [s]; inf before the first visit.
-        choice: [n] its devices.
-        seed: of the draws.
-    """
-
-    embedded: npt.NDArray[np.float32]
-    temperatures: tuple[float, ...]
-    search: int
-    makespan: float
-    choice: IntArray
-    seed: tuple[int, ...]
+    embedded: npt.NDArray[np.float32]  # [n, d, h] the problem's embeddings
+    temperatures: tuple[float, ...]  # of the episodes
+    search: int  # number of operators that a search places for a first label; 0 for no search
+    makespan: float  # of the label [s]; inf before the first visit
+    choice: IntArray  # [n] its devices
+    seed: tuple[int, ...]  # of the draws
 
 
 class Played(NamedTuple):
-    """The result of playing on a problem.
+    """The result of playing on a problem."""
 
-    Attributes:
-        sampled: mean makespan of the episodes [s].
-        improved: true if one of them was better than the previous label.
-        makespan: of the new label [s].
-        choice: [n] its devices.
-        seen: [n, d, F] features of the candidates, turn by turn, in the label's episode.
-    """
-
-    sampled: float
-    improved: bool
-    makespan: float
-    choice: IntArray
-    seen: npt.NDArray[np.float32]
+    sampled: float  # mean makespan of the episodes [s]
+    improved: bool  # true if one of them was better than the previous label
+    makespan: float  # of the new label [s]
+    choice: IntArray  # [n] its devices
+    seen: npt.NDArray[np.float32]  # [n, d, F] features of the candidates, turn by turn, in the label's episode
 
 
 class Players(Protocol):
@@ -68,16 +51,11 @@ class Players(Protocol):
             numbers: numbers that identify the problems from update to update.
             on: the problems, and the policy's views of them.
             turns: the further input for each problem.
-            head: weights of the policy's head.
         """
 
 
 class Threads:
-    """Threads of this process.
-
-    Args:
-        pool: the pool of threads.
-    """
+    """Threads of this process."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool

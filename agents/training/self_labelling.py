@@ -43,19 +43,12 @@ from hetgym.problem import Problem
 
 @dataclass
 class Lesson:
-    """A problem of the curriculum with its label, the best episode so far.
+    """A problem of the curriculum with its label, the best episode so far."""
 
-    Attributes:
-        problem: the problem.
-        view: the policy's view of it.
-        makespan: of the label [s]; inf before the first visit.
-        choice: [n] its devices.
-    """
-
-    problem: Problem
-    view: View
-    makespan: float
-    choice: IntArray
+    problem: Problem  # the problem
+    view: View  # the policy's view of it
+    makespan: float  # of the label [s]; inf before the first visit
+    choice: IntArray  # [n] its devices
 
 
 class SelfLabelling(Learner):
@@ -82,9 +75,6 @@ class SelfLabelling(Learner):
 
     def advance(self, players: Players) -> dict[str, float]:
         """Make one update.
-
-        Args:
-            players: the workers that play the episodes.
 
         Returns:
             ``loss``; ``gradient``, its norm; ``sampled``, mean makespan of the episodes relative to the labels;
@@ -151,11 +141,7 @@ class SelfLabelling(Learner):
         return Checkpoint(self.update, {**super().snapshot().tensors, **labels})
 
     def restore(self, found: Checkpoint) -> None:
-        """Resume from a checkpoint.
-
-        Raises:
-            ArtefactError: the checkpoint is not of such a training.
-        """
+        """Resume from a checkpoint. Raises ArtefactError: the checkpoint is not of such a training."""
         sizes = [len(lesson.choice) for lesson in self.lessons]
         makespans, choices = found.tensors.get("labels.makespan"), found.tensors.get("labels.choice")
         if makespans is None or choices is None or len(makespans) != len(sizes) or len(choices) != summed(sizes):

@@ -16,31 +16,20 @@ from hetgym.sim import runtime
 class SelfLabellingSettings:
     """Settings of self-labelling, besides those that every recipe has.
 
-    Attributes:
-        curriculum: parts of the curriculum.
-        problems: number of problems of an update.
-        samples: number of episodes on each.
-        temperatures: of the samples, in turn.
-        search: number of operators that a search in the policy's order of decisions places for each first label; 0
-            for no search.
-        learning_rate: of Adam; decreases linearly to a twentieth.
-        warm_up: number of updates over which the learning rate increases.
-        clip: largest norm of the gradient.
-        workers: number of threads that play; results do not depend on it.
-
     Raises:
         ConfigError: a number out of its range.
     """
 
-    curriculum: tuple[Part, ...] = (Part("random", 400),)
-    problems: int = 8
-    samples: int = 16
-    temperatures: tuple[float, ...] = (1.0, 1.0, 2.0, 4.0)
+    curriculum: tuple[Part, ...] = (Part("random", 400),)  # parts of the curriculum
+    problems: int = 8  # number of problems of an update
+    samples: int = 16  # number of episodes on each
+    temperatures: tuple[float, ...] = (1.0, 1.0, 2.0, 4.0)  # of the samples, in turn
+    # number of operators that a search in the policy's order of decisions places for each first label; 0 for no search
     search: int = 0
-    learning_rate: float = 2e-3
-    warm_up: int = 30
-    clip: float = 1.0
-    workers: int = 1
+    learning_rate: float = 2e-3  # of Adam; decreases linearly to a twentieth
+    warm_up: int = 30  # number of updates over which the learning rate increases
+    clip: float = 1.0  # largest norm of the gradient
+    workers: int = 1  # number of threads that play; results do not depend on it
 
     def __post_init__(self) -> None:
         for name in ("problems", "samples", "warm_up", "workers"):
@@ -56,33 +45,23 @@ class SelfLabellingSettings:
 class OutcomeSettings:
     """Settings of move outcomes, besides those that every recipe has.
 
-    Attributes:
-        curriculum: parts of the curriculum.
-        runtimes: names of the runtimes under which is searched, each as often.
-        problems: number of searches of an update.
-        tries: fewest and most tries of a search for each operator, roughly; their logarithm is uniform.
-        rows: most regions that are kept of a search.
-        start: name of the scheduler whose plans are improved.
-        batch: number of regions of a gradient step.
-        epochs: times that an update goes through its regions.
-        learning_rate: of Adam; decreases linearly to a twentieth.
-        warm_up: number of updates that search without the network.
-
     Raises:
         ConfigError: a number out of its range.
         UnknownName: no such runtime.
     """
 
-    curriculum: tuple[Part, ...] = (Part("random", 400),)
+    curriculum: tuple[Part, ...] = (Part("random", 400),)  # parts of the curriculum
+    # names of the runtimes under which is searched, each as often
     runtimes: tuple[str, ...] = ("links", "framework", "ready")
-    problems: int = 8
+    problems: int = 8  # number of searches of an update
+    # fewest and most tries of a search for each operator, roughly; their logarithm is uniform
     tries: tuple[float, float] = (20.0, 2_000.0)
-    rows: int = 3_000
-    start: str = "peft-again"
-    batch: int = 512
-    epochs: int = 1
-    learning_rate: float = 5e-3
-    warm_up: int = 10
+    rows: int = 3_000  # most regions that are kept of a search
+    start: str = "peft-again"  # name of the scheduler whose plans are improved
+    batch: int = 512  # number of regions of a gradient step
+    epochs: int = 1  # times that an update goes through its regions
+    learning_rate: float = 5e-3  # of Adam; decreases linearly to a twentieth
+    warm_up: int = 10  # number of updates that search without the network
 
     def __post_init__(self) -> None:
         for name in ("problems", "rows", "batch", "epochs"):
@@ -101,35 +80,24 @@ class OutcomeSettings:
 class SplitOutcomeSettings:
     """Settings of split outcomes, besides those that every recipe has.
 
-    Attributes:
-        zoo: share of the searches on a combination drawn from ``networks``, ``batches`` and ``platforms``; the others
-            are on random networks on random machines (:class:`~hetgym.envs.split.networks.RandomNetworks`).
-        networks: names of the zoo.
-        batches: batch sizes.
-        platforms: names of presets.
-        problems: number of searches of an update.
-        plans: fewest and most plans of a search for each key operator; their logarithm is uniform.
-        draws: number of draws of a search whose moves are all priced, roughly.
-        batch: number of moves of a gradient step.
-        epochs: times that an update goes through its moves.
-        learning_rate: of Adam; decreases linearly to a twentieth.
-        warm_up: number of updates that search without the network.
-
     Raises:
         ConfigError: a number out of its range, or nothing to train on.
     """
 
+    # share of the searches on a combination drawn from `networks`, `batches` and `platforms`; the others are on random
+    # networks on random machines (RandomNetworks)
     zoo: float = 0.1
-    networks: tuple[str, ...] = ("shufflenet",)
-    batches: tuple[int, ...] = (2, 4, 16)
-    platforms: tuple[str, ...] = ("cpu-gpu", "even-pair")
-    problems: int = 16
+    networks: tuple[str, ...] = ("shufflenet",)  # names of the zoo
+    batches: tuple[int, ...] = (2, 4, 16)  # batch sizes
+    platforms: tuple[str, ...] = ("cpu-gpu", "even-pair")  # names of presets
+    problems: int = 16  # number of searches of an update
+    # fewest and most plans of a search for each key operator; their logarithm is uniform
     plans: tuple[float, float] = (0.5, 16.0)
-    draws: int = 24
-    batch: int = 1024
-    epochs: int = 2
-    learning_rate: float = 1e-2
-    warm_up: int = 5
+    draws: int = 24  # number of draws of a search whose moves are all priced, roughly
+    batch: int = 1024  # number of moves of a gradient step
+    epochs: int = 2  # times that an update goes through its moves
+    learning_rate: float = 1e-2  # of Adam; decreases linearly to a twentieth
+    warm_up: int = 5  # number of updates that search without the network
 
     def __post_init__(self) -> None:
         for name in ("problems", "draws", "batch", "epochs"):

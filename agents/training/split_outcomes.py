@@ -39,7 +39,6 @@ class SplitOutcomes(MoveOutcomes):
     """A training in progress; for other arguments and attributes see :class:`~hetgym.agents.training.trainer.Learner`.
 
     Args:
-        rules: of the splits.
         rule: weights of inputs by name, as which a new network begins; see
             :meth:`~hetgym.agents.networks.proposal.ProposalNetwork.begin_as`.
     """

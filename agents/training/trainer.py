@@ -22,10 +22,7 @@ class Learner(abc.ABC):
     """A training in progress.
 
     Args:
-        settings: of the training.
         updates: total number of updates, over which the learning rate decreases.
-        sizes: of the network.
-        seed: of all randomness.
 
     Attributes:
         network: the network that is trained.
@@ -52,11 +49,7 @@ class Learner(abc.ABC):
         return Checkpoint(self.update, learner_tensors(self.network, self.optimizer))
 
     def restore(self, found: Checkpoint) -> None:
-        """Resume from a checkpoint.
-
-        Raises:
-            ArtefactError: the checkpoint is not of such a training.
-        """
+        """Resume from a checkpoint. Raises ArtefactError: the checkpoint is not of such a training."""
         restore_learner(self.network, self.optimizer, found.tensors)
         self.update = found.step
 
@@ -65,14 +58,10 @@ class Trained(abc.ABC):
     """A trained policy that plans in compiled code.
 
     Args:
-        network: its network.
         card: its origin, as JSON values.
-
-    Attributes:
-        files: the files of such policies.
     """
 
-    files: ClassVar[PolicyFiles[Any]]
+    files: ClassVar[PolicyFiles[Any]]  # the files of such policies
 
     def __init__(self, network: nn.Module, card: Mapping[str, Any]) -> None:
         self.weights, self.card = self.exported(network), dict(card)
@@ -103,8 +92,6 @@ def improve(run: TrainingRun, training: Learner, advance: Callable[[], dict[str,
     """Take a training to the end of a run, whose steps are updates, from the run's checkpoint if it has one.
 
     Args:
-        run: the run.
-        training: its training.
         advance: makes one update, and returns the figures to log.
 
     Returns:

@@ -141,11 +141,7 @@ class LaneVecEnv(VecEnv):
         self.episodes.close()
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """An attribute of some lanes.
-
-        Raises:
-            AttributeError: lanes have no such attribute.
-        """
+        """An attribute of some lanes. Raises AttributeError: lanes have no such attribute."""
         lanes = self._numbers(indices)
         if attr_name == "action_masks":
             return [_mask_of(self.episodes, lane) for lane in lanes]
@@ -162,11 +158,7 @@ class LaneVecEnv(VecEnv):
         return [shared[attr_name] for _ in lanes]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Refuse: lanes have no attributes of their own to set.
-
-        Raises:
-            AttributeError: in every case.
-        """
+        """Refuse: lanes have no attributes of their own to set. Raises AttributeError."""
         raise AttributeError(f"lanes share their arguments: {attr_name!r} cannot be set")
 
     def env_method(

@@ -14,48 +14,29 @@ from hetgym.parallel import ParallelPlan
 
 @dataclass
 class Ahead:
-    """What each action leads to; arrays of A actions.
+    """What each action leads to; arrays of A actions."""
 
-    Attributes:
-        legal: [A] True if it leaves a plan.
-        bound: [A] proven lower bound on the step [s]; inf where it is not legal.
-        estimate: [A] the step if the rest were shared evenly [s].
-        load: [A] slot of the stage that the layer is in, on the slowest replica [s].
-        even: [A] slot of each stage that is left, if the rest were shared evenly [s].
-        left: [A] share of memory that is left on the stage's GPUs.
-    """
-
-    legal: BoolArray
-    bound: FloatArray
-    estimate: FloatArray
-    load: FloatArray
-    even: FloatArray
-    left: FloatArray
+    legal: BoolArray  # [A] True if it leaves a plan
+    bound: FloatArray  # [A] proven lower bound on the step [s]; inf where it is not legal
+    estimate: FloatArray  # [A] the step if the rest were shared evenly [s]
+    load: FloatArray  # [A] slot of the stage that the layer is in, on the slowest replica [s]
+    even: FloatArray  # [A] slot of each stage that is left, if the rest were shared evenly [s]
+    left: FloatArray  # [A] share of memory that is left on the stage's GPUs
 
 
 @dataclass
 class Episode:
-    """The state of one episode.
+    """The state of one episode."""
 
-    Attributes:
-        instance: the problem.
-        setting: number of the chosen setting, or -1.
-        depth: number of stages, or 0.
-        pieces: closed stages and the current one, or chunks of them; the end of the current one is ``turn``.
-        turn: number of layers that are decided.
-        free: number of the GPUs that are left, see :meth:`Choices.rest`.
-        log: actions as they were passed.
-        potential: whose decrease is the reward [s].
-    """
-
-    instance: StepInstance
-    setting: int = -1
-    depth: int = 0
+    instance: StepInstance  # the problem
+    setting: int = -1  # number of the chosen setting, or -1
+    depth: int = 0  # number of stages, or 0
+    # closed stages and the current one, or chunks of them; the end of the current one is `turn`
     pieces: list[Piece] = field(default_factory=list)
-    turn: int = 0
-    free: int = 0
-    log: list[int] = field(default_factory=list)
-    potential: float = 0.0
+    turn: int = 0  # number of layers that are decided
+    free: int = 0  # number of the GPUs that are left, see Choices.rest
+    log: list[int] = field(default_factory=list)  # actions as they were passed
+    potential: float = 0.0  # whose decrease is the reward [s]
 
     @property
     def layers(self) -> int:

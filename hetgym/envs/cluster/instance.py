@@ -16,8 +16,7 @@ from hetgym.errors import ConfigError, ProblemError, shown
 from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
 from hetgym.pipeline.schedules import peaks_of
 
-MOST = 1 << 22
-"""Most entries of a table of rest; a setting with more is not offered."""
+MOST = 1 << 22  # Most entries of a table of rest; a setting with more is not offered
 
 
 @dataclass
@@ -116,9 +115,6 @@ class Choices:
 
 class StepInstance:
     """A training problem to be decided.
-
-    Args:
-        problem: the problem.
 
     Attributes:
         choices: one for each setting that has a plan.

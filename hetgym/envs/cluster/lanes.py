@@ -23,15 +23,7 @@ _REMEMBERED = 256  # problems
 
 
 class ClusterLanes(Lanes):
-    """Episodes of planning training steps side by side.
-
-    Args:
-        count: number of lanes.
-        source: where problems come from.
-        padding: sizes of the observations.
-        level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
-        sparse: true if the whole return comes with the last reward.
-    """
+    """Episodes of planning training steps side by side."""
 
     kind = "cluster"
     options = ("problem",)

@@ -18,17 +18,11 @@ from hetgym.envs.core.spaces import feature_box
 
 @dataclass(frozen=True)
 class StepPadding(Padding):
-    """Sizes of observations of training problems.
+    """Sizes of observations of training problems."""
 
-    Attributes:
-        blocks: largest number of layers.
-        devices: largest number of pools.
-        actions: largest number of actions: settings, stages, or options of a stage and one more.
-    """
-
-    blocks: int
-    devices: int
-    actions: int
+    blocks: int  # largest number of layers
+    devices: int  # largest number of pools
+    actions: int  # largest number of actions: settings, stages, or options of a stage and one more
 
 
 class LayerColumn(Column):
@@ -71,17 +65,13 @@ class StepColumn(Column):
     SEQUENCE = "-", "1 if tensor-parallel groups share out tokens; 0 where the framework sets it"
 
 
-LAYER_FEATURES = features_of(LayerColumn)
-"""Columns of ``obs["blocks"]`` of training problems."""
-
-POOL_FEATURES = features_of(PoolColumn)
-"""Columns of ``obs["devices"]`` of training problems."""
+LAYER_FEATURES = features_of(LayerColumn)  # Columns of `obs["blocks"]` of training problems
+POOL_FEATURES = features_of(PoolColumn)  # Columns of `obs["devices"]` of training problems
 
 STEP_FEATURES = features_of(StepColumn)
 """Columns of ``obs["candidates"]`` of training problems; zeros where an action is not legal."""
 
-NARROW = ("candidates", "devices", "action_mask")
-"""Keys that the levels ``candidates`` and ``flat`` contain."""
+NARROW = ("candidates", "devices", "action_mask")  # Keys that the levels `candidates` and `flat` contain
 
 
 def step_space(padding: StepPadding) -> spaces.Dict:

@@ -29,16 +29,11 @@ STEPS: Kind[TrainingProblem, StepPadding] = Kind("a TrainingProblem", _is_step, 
 
 @dataclass(frozen=True)
 class ClusterArguments(PoolArguments):
-    """The source of an environment's training steps; see :class:`~hetgym.envs.HetClusterEnv`.
+    """The source of an environment's training steps; see :class:`~hetgym.envs.HetClusterEnv`."""
 
-    Attributes:
-        problem: a TrainingProblem, or a list of these.
-        generator: ``callable(rng) -> TrainingProblem``.
-    """
-
-    problem: TrainingProblem | Sequence[TrainingProblem] | None = None
+    problem: TrainingProblem | Sequence[TrainingProblem] | None = None  # a TrainingProblem, or a list of these
     _: KW_ONLY
-    generator: Callable[[np.random.Generator], TrainingProblem] | None = None
+    generator: Callable[[np.random.Generator], TrainingProblem] | None = None  # `callable(rng) -> TrainingProblem`
 
     def source(self) -> Source[TrainingProblem, StepPadding]:
         """The source.
@@ -59,11 +54,7 @@ class ClusterArguments(PoolArguments):
 
 
 def as_step(source: Any) -> TrainingProblem:
-    """Return a TrainingProblem unchanged.
-
-    Raises:
-        ConfigError: anything else.
-    """
+    """Return a TrainingProblem unchanged. Raises ConfigError: anything else."""
     if isinstance(source, TrainingProblem):
         return source
     if isinstance(source, PipelineProblem | TrainingPipeline):

@@ -19,7 +19,6 @@ def step_text(at: Episode, value: float) -> str:
     """A text frame: what is decided, and a line for each stage or chunk of one.
 
     Args:
-        at: the episode.
         value: time of the step of a finished plan, NaN before [s].
     """
     scale, unit = time_unit(at.instance.reference)
@@ -44,7 +43,6 @@ def step_pixels(at: Episode, value: float) -> npt.NDArray[np.uint8]:
     """A chart with a bar for each stage or chunk of one, as long as its slot.
 
     Args:
-        at: the episode.
         value: time of the step of a finished plan, NaN before [s].
 
     Returns:

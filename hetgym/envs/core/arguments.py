@@ -20,8 +20,7 @@ from hetgym.errors import ConfigError, UnknownName, shown, suggestion, unknown_n
 P = ParamSpec("P")
 Made = TypeVar("Made")
 
-MOST = 2**31 - 1
-"""Largest whole number that an argument may take."""
+MOST = 2**31 - 1  # Largest whole number that an argument may take
 
 
 def whole(default: Any, least: int = 1, most: int = MOST) -> Any:
@@ -42,14 +41,12 @@ class Arguments:
     range given by :func:`whole` and :func:`real`; any of them may allow None. Fields of other types are checked where
     they are used.
 
-    Attributes:
-        elsewhere: argument that this environment does not have -> what the error says of it.
-
     Raises:
         ConfigError: a value of the wrong type, or out of its range.
         UnknownName: a word that an argument does not know.
     """
 
+    # argument that this environment does not have -> what the error says of it
     elsewhere: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
@@ -62,43 +59,30 @@ class Arguments:
 
 @dataclass(frozen=True)
 class ScalarArguments(Arguments):
-    """Arguments that every environment of one episode at a time takes.
-
-    Attributes:
-        render_mode: ``"ansi"``, ``"rgb_array"`` or ``"human"``; None to draw nothing.
-    """
+    """Arguments that every environment of one episode at a time takes."""
 
     _: KW_ONLY
+    # `"ansi"`, `"rgb_array"` or `"human"`; None to draw nothing
     render_mode: Literal["ansi", "rgb_array", "human"] | None = None
 
 
 @dataclass(frozen=True)
 class VectorArguments(Arguments):
-    """Arguments that every vector environment takes.
+    """Arguments that every vector environment takes."""
 
-    Attributes:
-        num_envs: number of lanes.
-        autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or Gymnasium's own constant.
-        copy: true if observations are copies that the caller may keep; otherwise the next call overwrites them.
-        render_mode: ``"ansi"`` or ``"rgb_array"``; None to draw nothing.
-    """
-
-    num_envs: int = whole(1)
+    num_envs: int = whole(1)  # number of lanes
     _: KW_ONLY
+    # `"NextStep"`, `"SameStep"` or `"Disabled"`, or Gymnasium's own constant
     autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP
+    # true if observations are copies that the caller may keep; otherwise the next call overwrites them
     copy: bool = True
-    render_mode: Literal["ansi", "rgb_array"] | None = None
+    render_mode: Literal["ansi", "rgb_array"] | None = None  # `"ansi"` or `"rgb_array"`; None to draw nothing
 
 
-def takes(
-    arguments: Callable[P, Made],
-) -> Callable[[Callable[[Any, Made], None]], Callable[Concatenate[Any, P], None]]:
+def takes(arguments: Callable[P, Made]) -> Callable[[Callable[[Any, Made], None]], Callable[Concatenate[Any, P], None]]:
     """Decorate a constructor so that it accepts the fields of a dataclass and receives them as one value.
 
     ``help``, ``inspect.signature``, editors and type checkers show every field with its type and default.
-
-    Args:
-        arguments: the dataclass, a subclass of :class:`Arguments`.
     """
 
     def decorate(init: Callable[[Any, Made], None]) -> Callable[Concatenate[Any, P], None]:
@@ -125,12 +109,6 @@ def signature_of(arguments: type[Arguments]) -> inspect.Signature:
 
 def made(arguments: Callable[P, Made], owner: str, /, *args: P.args, **kwargs: P.kwargs) -> Made:
     """Make a dataclass of arguments from the values that a caller gave.
-
-    Args:
-        arguments: the dataclass.
-        owner: whose arguments they are, for messages.
-        args: of the caller.
-        kwargs: of the caller.
 
     Raises:
         ConfigError: an unknown argument, or one that is given twice.
@@ -180,11 +158,7 @@ def real_number(name: str, value: Any, least: float = 0.0, below: float = math.i
 
 
 def one_of(name: str, value: Any, words: tuple[Any, ...]) -> Any:
-    """Check that a value is one of the known words, and return it.
-
-    Raises:
-        UnknownName: the value is not one of them.
-    """
+    """Check that a value is one of the known words, and return it. Raises UnknownName: the value is not one of them."""
     if value is False and "off" in words:
         raise UnknownName(f"{name} is False, as YAML reads off without quotes; write 'off'")
     if not isinstance(value, str) or value not in words:

@@ -29,25 +29,17 @@ and the number of ``illegal`` ones that they replaced."""
 
 @dataclass(frozen=True)
 class Taken:
-    """The results of one decision in every lane.
+    """The results of one decision in every lane."""
 
-    Attributes:
-        seen: [L, …] observations; where an episode ended, the first of the next episode.
-        mask: [L, A] legal actions at these observations.
-        illegal: [L] number of illegal actions so far in these episodes.
-        executed: [L] actions that were executed: the given ones, or what stands in for illegal ones.
-        reward: [L] of the decisions.
-        over: [L] true where an episode ended.
-        ended: lane -> info of the episode that ended: its results, ``terminal_observation``, ``action_mask``,
-            ``illegal_actions``, and ``episode``, the statistics that ``Monitor`` gives.
-    """
-
-    seen: Observation
-    mask: BoolArray
-    illegal: npt.NDArray[np.int64]
+    seen: Observation  # [L, …] observations; where an episode ended, the first of the next episode
+    mask: BoolArray  # [L, A] legal actions at these observations
+    illegal: npt.NDArray[np.int64]  # [L] number of illegal actions so far in these episodes
+    # [L] actions that were executed: the given ones, or what stands in for illegal ones
     executed: npt.NDArray[np.int64]
-    reward: npt.NDArray[np.float32]
-    over: BoolArray
+    reward: npt.NDArray[np.float32]  # [L] of the decisions
+    over: BoolArray  # [L] true where an episode ended
+    # lane -> info of the episode that ended: its results, `terminal_observation`, `action_mask`, `illegal_actions`, and
+    # `episode`, the statistics that `Monitor` gives
     ended: dict[int, dict[str, Any]]
 
 
@@ -78,18 +70,10 @@ class Episodes(Protocol):
         """
 
     def step(self, actions: npt.NDArray[np.int64]) -> Taken:
-        """Take a decision in every lane.
-
-        Raises:
-            ConfigError: no episode has begun.
-        """
+        """Take a decision in every lane. Raises ConfigError: no episode has begun."""
 
     def state(self) -> list[LaneState]:
-        """State of every lane.
-
-        Raises:
-            ConfigError: a lane has not begun, or its episode was begun with options.
-        """
+        """State of every lane. Raises ConfigError: a lane has not begun, or its episode was begun with options."""
 
     def restore(self, states: Sequence[LaneState]) -> Observation:
         """Restore states that :meth:`state` returned, by playing the running episodes again.
@@ -105,18 +89,10 @@ class Episodes(Protocol):
         """
 
     def problem(self, lane: int) -> Any:
-        """The problem of a lane's episode.
-
-        Raises:
-            AttributeError: the lanes are in other processes.
-        """
+        """The problem of a lane's episode. Raises AttributeError: the lanes are in other processes."""
 
     def frame(self, lane: int) -> Any:
-        """[height, width, 3] picture of a lane's state.
-
-        Raises:
-            AttributeError: the lanes are in other processes.
-        """
+        """[height, width, 3] picture of a lane's state. Raises AttributeError: the lanes are in other processes."""
 
     def close(self) -> None:
         """Release the resources that the lanes hold."""
@@ -127,7 +103,6 @@ def make_lanes(environment: str | LaneArguments, count: int, **arguments: Any) -
 
     Args:
         environment: an id of :data:`~hetgym.envs.ENVIRONMENTS`, or the arguments of an environment.
-        count: number of lanes.
         arguments: of the environment, if it is named by its id.
 
     Raises:
@@ -144,11 +119,7 @@ def make_lanes(environment: str | LaneArguments, count: int, **arguments: Any) -
 
 
 class AutoresetLanes:
-    """Lanes of this process as :class:`Episodes`.
-
-    Args:
-        lanes: all of them.
-    """
+    """Lanes of this process as :class:`Episodes`."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes = lanes
@@ -182,11 +153,7 @@ class AutoresetLanes:
         return self.seen()
 
     def step(self, actions: npt.NDArray[np.int64]) -> Taken:
-        """Take a decision in every lane; see :class:`Episodes`.
-
-        Raises:
-            ConfigError: no episode has begun.
-        """
+        """Take a decision in every lane; see :class:`Episodes`. Raises ConfigError: no episode has begun."""
         lanes = self.lanes
         with self.lanes.busy:
             if lanes.over.any():

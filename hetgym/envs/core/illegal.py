@@ -16,8 +16,7 @@ Rule = Literal["random", "worst", "eft", "raise"]
 """What stands in for an illegal action: a legal one drawn at random; the legal one of the latest, or the earliest,
 estimated finish; or an :class:`~hetgym.errors.IllegalAction`, before anything has changed."""
 
-TOLD, SETTLED = 0.1, 200
-"""Share of illegal actions of which is warned once, after this many actions."""
+TOLD, SETTLED = 0.1, 200  # Share of illegal actions of which is warned once, after this many actions
 
 
 def stream_of(rng: np.random.Generator) -> int:
@@ -32,7 +31,6 @@ def replacement(rule: Rule, legal: npt.NDArray[np.int64], estimates: FloatArray,
 
     Args:
         rule: of the environment, not ``"raise"``.
-        legal: the legal actions.
         estimates: [A] estimated finish of each action [s]; read unless at random. Infinite ones come last.
         stream: see :func:`stream_of`.
         count: number of illegal actions of the episode before this one.
@@ -50,10 +48,6 @@ def replacement(rule: Rule, legal: npt.NDArray[np.int64], estimates: FloatArray,
 
 class Legality:
     """Replaces and counts the illegal actions of lanes.
-
-    Args:
-        count: number of lanes.
-        rule: what stands in for an illegal action.
 
     Attributes:
         illegal: [L] number of illegal actions in the running episodes.

@@ -36,27 +36,18 @@ Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class LaneArguments(Arguments, abc.ABC):
-    """The arguments of an environment, from which lanes can be made.
-
-    Attributes:
-        reward: ``"dense"``, rewards at each step, or ``"sparse"``, the whole return with the last step.
-        observation: level of observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
-        illegal: what stands in for an illegal action, see :data:`~hetgym.envs.core.illegal.Rule`.
-        split: name of a set of problems, such as ``"train"`` or ``"test"``: generated problems of different splits
-            differ, whatever the seeds.
-    """
+    """The arguments of an environment, from which lanes can be made."""
 
     _: KW_ONLY
-    reward: Reward = "dense"
-    observation: Level = "graph"
-    illegal: Rule = "random"
+    reward: Reward = "dense"  # `"dense"`, rewards at each step, or `"sparse"`, the whole return with the last step
+    observation: Level = "graph"  # level of observation: `"graph"`, `"candidates"` or `"flat"`
+    illegal: Rule = "random"  # what stands in for an illegal action, see Rule
+    # name of a set of problems, such as `"train"` or `"test"`: generated problems of different splits differ, whatever
+    # the seeds
     split: str | None = None
 
     def lanes(self, count: int) -> Lanes:
         """Make lanes of the environment.
-
-        Args:
-            count: number of lanes.
 
         Raises:
             ConfigError: sources of problems that exclude each other, or a size that is neither given nor known.
@@ -68,11 +59,7 @@ class LaneArguments(Arguments, abc.ABC):
         return made
 
     def _split_of(self, made: Lanes) -> str | None:
-        """The split.
-
-        Raises:
-            ConfigError: not a name, or the problems are a fixed list, which a seed cannot part.
-        """
+        """The split. Raises ConfigError: not a name, or the problems are a fixed list, which a seed cannot part."""
         if self.split is None:
             return None
         if not isinstance(self.split, str) or not self.split:
@@ -106,10 +93,8 @@ class Lanes(abc.ABC):
     """Episodes side by side.
 
     Args:
-        count: number of lanes.
         space: observations of one lane at the level ``graph``.
         narrow: keys that the levels ``candidates`` and ``flat`` contain.
-        level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
         actions: number of actions.
         hidden: true to keep arrays of keys that the level does not contain.
 
@@ -211,9 +196,7 @@ class Lanes(abc.ABC):
         """Prepare an episode, which the lane's next step opens instead of taking a decision.
 
         Args:
-            lane: number of the lane.
             rng: the source of all randomness.
-            options: of the reset.
             seed: of that generator, if it was made for this episode.
 
         Raises:
@@ -316,11 +299,7 @@ def as_actions(actions: Any, count: int) -> npt.NDArray[np.int64]:
 
 
 def as_seed(seed: Any) -> int | None:
-    """A seed of a reset as a number, or None.
-
-    Raises:
-        ConfigError: neither None nor a whole number of at least 0.
-    """
+    """A seed of a reset as a number, or None. Raises ConfigError: neither None nor a whole number of at least 0."""
     if seed is None:
         return None
     if isinstance(seed, bool | np.bool_) or not isinstance(seed, int | np.integer) or seed < 0:
@@ -329,11 +308,7 @@ def as_seed(seed: Any) -> int | None:
 
 
 def as_options(options: Any) -> dict[str, Any]:
-    """A copy of the options of a reset.
-
-    Raises:
-        ConfigError: neither None nor a dictionary with text as keys.
-    """
+    """A copy of the options of a reset. Raises ConfigError: neither None nor a dictionary with text as keys."""
     if options is None:
         return {}
     if not isinstance(options, dict) or not all(isinstance(key, str) for key in options):
@@ -353,8 +328,7 @@ def only_options(options: dict[str, Any], *known: str) -> tuple[Any, ...]:
     return tuple(options.get(name) for name in known)
 
 
-_LEAST_LANES = 8
-"""Lanes for each thread: what keeps it busy for longer than it takes to wake up."""
+_LEAST_LANES = 8  # Lanes for each thread: what keeps it busy for longer than it takes to wake up
 
 
 class RecordLanes(Lanes):
@@ -388,7 +362,6 @@ class RecordLanes(Lanes):
 
         Args:
             work: takes a list of lanes, see :func:`hetgym._kernels.threads.share`.
-            active: [L] true for lanes to work on.
         """
         lanes = np.flatnonzero(active)
         share(work, lanes, max(1, min(len(lanes) // _LEAST_LANES, cores())))

@@ -18,7 +18,6 @@ class LaneEnv(gym.Env[Observation, np.int64]):
     """One lane behind Gymnasium's interface.
 
     Args:
-        lanes: lanes of which there is one.
         render_mode: one of the metadata's render modes, or None.
 
     Raises:
@@ -62,11 +61,7 @@ class LaneEnv(gym.Env[Observation, np.int64]):
             return self.lanes.copied_of(0), self._info()
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Take a decision.
-
-        Raises:
-            ResetNeeded: no episode is running.
-        """
+        """Take a decision. Raises ResetNeeded: no episode is running."""
         lanes = self.lanes
         with lanes.busy:
             if lanes.over[0]:

@@ -19,14 +19,9 @@ from hetgym.platform import Platform, load_platform
 
 Item = TypeVar("Item")
 
-Graph = DataflowGraph | str | Path
-"""A graph, or a zoo name or a path of one."""
-
-Machine = Platform | str | Path
-"""A platform, or a preset's name or a path of one."""
-
-_SAMPLE_SALT = 71_346_523
-"""Seed by which samples differ from episodes."""
+Graph = DataflowGraph | str | Path  # A graph, or a zoo name or a path of one
+Machine = Platform | str | Path  # A platform, or a preset's name or a path of one
+_SAMPLE_SALT = 71_346_523  # Seed by which samples differ from episodes
 
 _LANES_APART = 2
 """Pools that are kept where pools are refreshed: some lanes are ahead of others. What is dropped is made again."""
@@ -34,33 +29,23 @@ _LANES_APART = 2
 
 @dataclass(frozen=True)
 class Kind(Generic[Item, Sizes]):
-    """A kind of problem that episodes are about.
+    """A kind of problem that episodes are about."""
 
-    Attributes:
-        expected: description of an item, for messages.
-        is_one: predicate: true if a value is an item.
-        sizes: function from an item to its sizes.
-    """
-
-    expected: str
-    is_one: Callable[[Any], bool]
-    sizes: Callable[[Item], Sizes]
+    expected: str  # description of an item, for messages
+    is_one: Callable[[Any], bool]  # predicate: true if a value is an item
+    sizes: Callable[[Item], Sizes]  # function from an item to its sizes
 
 
 @dataclass(frozen=True)
 class PoolArguments(Arguments):
-    """How many problems an environment takes from its generator.
-
-    Attributes:
-        pool: number of problems, of which every episode draws one; by default every episode has a new problem.
-        pool_seed: seed of the pool: pools of different seeds share no problem.
-        pool_refresh: draws of a lane after which a new problem takes the place of the oldest one of the pool; by
-            default a pool keeps its problems.
-    """
+    """How many problems an environment takes from its generator."""
 
     _: KW_ONLY
+    # number of problems, of which every episode draws one; by default every episode has a new problem
     pool: int | None = whole(None)
-    pool_seed: int = whole(0, least=0)
+    pool_seed: int = whole(0, least=0)  # seed of the pool: pools of different seeds share no problem
+    # draws of a lane after which a new problem takes the place of the oldest one of the pool; by default a pool keeps
+    # its problems
     pool_refresh: int | None = whole(None)
 
     def _refuse_pool(self, given: str | None) -> None:
@@ -80,7 +65,6 @@ class Source(Generic[Item, Sizes]):
     """Provides a problem for each episode: one of several given ones, or one from a generator.
 
     Args:
-        kind: of the problems.
         items: problems of which every episode draws one with equal probability.
         generate: makes a new problem for every episode, if there are no items.
         limit: sizes within which all generated problems stay; None if unknown.
@@ -166,11 +150,7 @@ class Source(Generic[Item, Sizes]):
 
 
 def only_one(**given: Any) -> str | None:
-    """The name of the only source that is given; None if none is.
-
-    Raises:
-        ConfigError: several are given.
-    """
+    """The name of the only source that is given; None if none is. Raises ConfigError: several are given."""
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
         raise ConfigError(f"an environment takes its problems from one source, not from {' and '.join(names)}")
@@ -182,7 +162,6 @@ def need_graphs(arguments: Arguments, *names: str) -> None:
 
     Args:
         arguments: of the environment.
-        names: of those arguments.
 
     Raises:
         ConfigError: one of them is not as it is by default.
@@ -194,11 +173,7 @@ def need_graphs(arguments: Arguments, *names: str) -> None:
 
 
 def generator_of(generator: Any, expected: str) -> Callable[[np.random.Generator], Any]:
-    """Check that a generator of problems can be called, and return it.
-
-    Raises:
-        ConfigError: it cannot be called.
-    """
+    """Check that a generator of problems can be called, and return it. Raises ConfigError: it cannot be called."""
     if not callable(generator):
         raise ConfigError(f"generator is {shown(generator)}; expected callable(rng) -> {expected}")
     found: Callable[[np.random.Generator], Any] = generator

@@ -38,7 +38,6 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
     the same number of scalar environments, in all three autoreset modes.
 
     Args:
-        lanes: all of them.
         autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or Gymnasium's own constant.
         copy: true if observations are copies that the caller may keep; otherwise the next call overwrites them.
 
@@ -144,11 +143,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         return self.lanes.mask.astype(np.bool_)
 
     def render(self) -> tuple[Any, ...] | None:
-        """A frame of every lane.
-
-        Raises:
-            ResetNeeded: there has been no reset.
-        """
+        """A frame of every lane. Raises ResetNeeded: there has been no reset."""
         if self.render_mode is None:
             return None
         if not self._began.all():

@@ -22,11 +22,7 @@ from hetgym.envs.dispatch.completion import dispatch_and_complete
 from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
 from hetgym.envs.dispatch.dynamics import dispatch
 from hetgym.envs.dispatch.jobs import Jobs, arrivals, counted, deadlines, side_by_side
-from hetgym.envs.dispatch.observation import (
-    DISPATCH_NARROW,
-    DispatchDeviceColumn,
-    dispatch_space,
-)
+from hetgym.envs.dispatch.observation import DISPATCH_NARROW, DispatchDeviceColumn, dispatch_space
 from hetgym.envs.dispatch.rendering import dispatch_text
 from hetgym.envs.dispatch.rollouts import ROLLOUTS, new_rollouts
 from hetgym.envs.dispatch.state import (
@@ -66,44 +62,26 @@ _SAMPLE = 16  # generated problems whose mean makespan is the unit of gaps betwe
 
 
 class Run(NamedTuple):
-    """What an episode changes, as records.
+    """What an episode changes, as records."""
 
-    Attributes:
-        state: a :class:`~hetgym.sim.kernel.State`.
-        progress: a :class:`~hetgym.sim.progress.Progress`.
-        flows: a :class:`~hetgym.sim.fair.Flows`.
-        tables: :class:`~hetgym.envs.dispatch.state.DispatchTables` of the run's own.
-        scratch: of roll-outs, if the run has had any.
-    """
-
-    state: records.Entry
-    progress: records.Entry
-    flows: records.Entry
-    tables: records.Entry
-    scratch: records.Entry | None = None
+    state: records.Entry  # a State
+    progress: records.Entry  # a Progress
+    flows: records.Entry  # a Flows
+    tables: records.Entry  # DispatchTables of the run's own
+    scratch: records.Entry | None = None  # of roll-outs, if the run has had any
 
 
 class Prepared(NamedTuple):
-    """What an episode needs of its problem and its conditions.
+    """What an episode needs of its problem and its conditions."""
 
-    Attributes:
-        instance: the problem with its ranks and its reference.
-        drawn: the conditions.
-        jobs: whose ends count.
-        arrays: of the problem, for kernels.
-        tables: :class:`~hetgym.envs.dispatch.state.DispatchTables` as they are at the beginning; runs have their own.
-        shown: the fixed part of the observations, by key.
-        total: [D] run time of the whole graph on each device alone, as observed.
-        runs: runs on this problem that no lane uses; None if the conditions are not the same in every episode.
-    """
-
-    instance: ScheduleInstance
-    drawn: Drawn
-    jobs: Jobs
-    arrays: records.Entry
-    tables: records.Entry
-    shown: dict[str, npt.NDArray[Any]]
-    total: npt.NDArray[np.float32]
+    instance: ScheduleInstance  # the problem with its ranks and its reference
+    drawn: Drawn  # the conditions
+    jobs: Jobs  # whose ends count
+    arrays: records.Entry  # of the problem, for kernels
+    tables: records.Entry  # DispatchTables as they are at the beginning; runs have their own
+    shown: dict[str, npt.NDArray[Any]]  # the fixed part of the observations, by key
+    total: npt.NDArray[np.float32]  # [D] run time of the whole graph on each device alone, as observed
+    # runs on this problem that no lane uses; None if the conditions are not the same in every episode
     runs: list[Run] | None
 
 
@@ -114,13 +92,7 @@ class DispatchLanes(RecordLanes):
     """Runs side by side that agents schedule online.
 
     Args:
-        count: number of lanes.
-        source: where problems come from.
-        rules: rules of the episodes.
-        conditions: conditions of the episodes.
         padding: sizes of the observations, all jobs together.
-        level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
-        sparse: true if the whole return comes with the last reward.
 
     Attributes:
         state: of all lanes.
@@ -191,11 +163,9 @@ class DispatchLanes(RecordLanes):
         """Prepare an episode on problems drawn from the source, or on ``options["problem"]``.
 
         Args:
-            lane: number of the lane.
             rng: draws the problems, and the seed of the conditions unless ``options["conditions"]`` gives it.
             options: ``problem``, a problem or a list of jobs; ``conditions``, a whole number; ``gap``, mean time
                 between arrivals [s].
-            seed: see :class:`~hetgym.envs.core.lanes.Lanes`.
 
         Raises:
             ConfigError: an unknown option; or a given loss that leaves some operator without a device.

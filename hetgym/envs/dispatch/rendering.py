@@ -12,7 +12,6 @@ def dispatch_text(trace: Trace, now: float, reference: float, over: bool) -> str
 
     Args:
         trace: operators that have started; the others are on device -1.
-        now: the time [s].
         reference: value of the objective that the return compares with [s].
         over: true if all operators have run.
     """

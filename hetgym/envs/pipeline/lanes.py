@@ -39,14 +39,6 @@ Prepared = tuple[CutProblem, records.Entry, dict[str, npt.NDArray[Any]]]
 class PipelineLanes(RecordLanes):
     """Episodes of cutting pipelines side by side.
 
-    Args:
-        count: number of lanes.
-        source: where pipelines come from.
-        rules: rules of the episodes.
-        padding: sizes of the observations.
-        level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
-        sparse: true if the whole return comes with the last reward.
-
     Attributes:
         state: of all lanes.
     """

@@ -49,28 +49,20 @@ PIPELINES: Kind[Pipeline, BlockPadding] = Kind("a PipelineProblem or a TrainingP
 
 @dataclass(frozen=True)
 class PipelineArguments(PoolArguments):
-    """The source of an environment's pipelines; see :class:`~hetgym.envs.HetPipelineEnv`.
+    """The source of an environment's pipelines; see :class:`~hetgym.envs.HetPipelineEnv`."""
 
-    Attributes:
-        problem: a PipelineProblem, a TrainingPipeline, a path to a file of dnn-partitioning, or a list of these.
-        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
-        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
-        generator: ``callable(rng) -> PipelineProblem``.
-        batch: batch size of graphs given by name.
-        costs: cost model of graphs on platforms, or its name.
-        blocks: the kind of blocks that are never cut in a graph.
-        optimizer: of graphs.
-    """
-
+    # a PipelineProblem, a TrainingPipeline, a path to a file of dnn-partitioning, or a list of these
     problem: Pipeline | str | Path | Sequence[Pipeline | str | Path] | None = None
     _: KW_ONLY
+    # a DataflowGraph, a zoo name or a path, or a list of these; needs `platform`
     graph: Graph | Sequence[Graph] | None = None
+    # a Platform, a preset's name or a path, or a list of these; needs `graph`
     platform: Machine | Sequence[Machine] | None = None
-    generator: Callable[[np.random.Generator], Pipeline] | None = None
-    batch: int = whole(1)
-    costs: str | CostModel = "auto"
-    blocks: str = "auto"
-    optimizer: str = "adam"
+    generator: Callable[[np.random.Generator], Pipeline] | None = None  # `callable(rng) -> PipelineProblem`
+    batch: int = whole(1)  # batch size of graphs given by name
+    costs: str | CostModel = "auto"  # cost model of graphs on platforms, or its name
+    blocks: str = "auto"  # the kind of blocks that are never cut in a graph
+    optimizer: str = "adam"  # of graphs
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,11 +94,7 @@ class PipelineArguments(PoolArguments):
 
 
 def as_pipeline(source: Any) -> Pipeline:
-    """Return a pipeline unchanged, or load it from a file.
-
-    Raises:
-        ConfigError: neither a pipeline nor a path.
-    """
+    """Return a pipeline unchanged, or load it from a file. Raises ConfigError: neither a pipeline nor a path."""
     if isinstance(source, PipelineProblem | TrainingPipeline):
         return source
     if isinstance(source, str | Path):

@@ -19,8 +19,6 @@ def pipeline_text(instance: CutProblem, stages: Cut, times: FloatArray, value: f
     """A text frame: one line for each stage with its load, then the current decision.
 
     Args:
-        instance: the pipeline.
-        stages: decided so far.
         times: [stages] seconds of each for one request, all passes.
         value: of the finished cut, NaN before [s].
     """
@@ -54,8 +52,6 @@ def pipeline_pixels(instance: CutProblem, stages: Cut, times: FloatArray, value:
     """A chart with a bar for each device, as long as its load for one request; blocks alternate in shade.
 
     Args:
-        instance: the pipeline.
-        stages: decided so far.
         times: [stages] seconds of each for one request, all passes.
         value: of the finished cut, NaN before [s].
 

@@ -11,12 +11,7 @@ from hetgym.pipeline.objective import MOST, Objective
 
 @dataclass(frozen=True)
 class PipelineRules(Arguments, Objective):
-    """The rules of an episode: the objective, and the figures that are computed besides it.
-
-    Attributes:
-        optimal: true to compute the optimum.
-        completion: true to show agents how well the rest can be cut.
-    """
+    """The rules of an episode: the objective, and the figures that are computed besides it."""
 
     _: KW_ONLY  # the fields of the objective again, as keyword-only arguments
     objective: Literal["throughput", "latency", "training"] = "throughput"
@@ -24,8 +19,8 @@ class PipelineRules(Arguments, Objective):
     schedule: Literal["gpipe", "1f1b", "interleaved", "zb-h1"] = "1f1b"
     micro_batches: int = whole(Objective.micro_batches, most=MOST)
     chunks: int = whole(Objective.chunks, most=MOST)
-    optimal: bool = True
-    completion: bool = True
+    optimal: bool = True  # true to compute the optimum
+    completion: bool = True  # true to show agents how well the rest can be cut
 
     def __post_init__(self) -> None:
         super().__post_init__()

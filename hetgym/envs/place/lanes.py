@@ -23,15 +23,7 @@ from hetgym.envs.place.instance import ScheduleInstance, prepare
 from hetgym.envs.place.observation import NARROW, OperatorColumn, fixed, place_space, turns
 from hetgym.envs.place.rendering import partial_trace, place_text
 from hetgym.envs.place.rules import PlaceRules
-from hetgym.envs.place.state import (
-    ANY,
-    PROBLEM,
-    RECORD,
-    TABLES,
-    TIMELINE,
-    new_state,
-    tables_of,
-)
+from hetgym.envs.place.state import ANY, PROBLEM, RECORD, TABLES, TIMELINE, new_state, tables_of
 from hetgym.errors import ConfigError, HetgymWarning
 from hetgym.planning import timeline
 from hetgym.problem import Problem
@@ -44,36 +36,21 @@ _REMEMBERED = 256  # problems
 
 _SPARE_PAIRS, _LEAST_PAIRS = 8, 64  # of timelines that no lane uses: for each lane, and at least
 
-Timelines = tuple[records.Entry, ...]
-"""The timelines of a lane: its decisions, and scratch."""
+Timelines = tuple[records.Entry, ...]  # The timelines of a lane: its decisions, and scratch
 
 
 class Prepared(NamedTuple):
-    """What an episode needs of its problem.
+    """What an episode needs of its problem."""
 
-    Attributes:
-        instance: the problem with its ranks and its reference.
-        arrays: of the problem, for kernels.
-        tables: of the instance, for kernels.
-        blank: the observation at the beginning of an episode, by key; what kernels write anew is left out.
-    """
-
-    instance: ScheduleInstance
-    arrays: records.Entry
-    tables: records.Entry
+    instance: ScheduleInstance  # the problem with its ranks and its reference
+    arrays: records.Entry  # of the problem, for kernels
+    tables: records.Entry  # of the instance, for kernels
+    # the observation at the beginning of an episode, by key; what kernels write anew is left out
     blank: dict[str, npt.NDArray[Any]]
 
 
 class PlaceLanes(RecordLanes):
     """Placement episodes side by side.
-
-    Args:
-        count: number of lanes.
-        source: where problems come from.
-        rules: rules of the episodes.
-        padding: sizes of the observations.
-        level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
-        sparse: true if the whole return comes with the last reward.
 
     Attributes:
         state: of all lanes.
@@ -131,10 +108,7 @@ class PlaceLanes(RecordLanes):
         """Prepare an episode on a problem drawn from the source, or on ``options["problem"]``.
 
         Args:
-            lane: number of the lane.
-            rng: draws the problem.
             options: ``problem``; ``order``, [n] operators in the order of decisions.
-            seed: see :class:`~hetgym.envs.core.lanes.Lanes`.
 
         Raises:
             ConfigError: an unknown option, or an order in which an operator comes before one of its predecessors.

@@ -40,26 +40,20 @@ PROBLEMS: Kind[Problem, GraphPadding] = Kind("a hetgym.Problem", _is_problem, _s
 
 @dataclass(frozen=True)
 class ProblemArguments(PoolArguments):
-    """The source of an environment's problems; see :class:`~hetgym.envs.HetScheduleEnv`.
+    """The source of an environment's problems; see :class:`~hetgym.envs.HetScheduleEnv`."""
 
-    Attributes:
-        problem: a Problem, a path, or a list of these.
-        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
-        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
-        suite: a suite's name or path.
-        generator: a family's name, or ``callable(rng) -> Problem``.
-        batch: batch size of graphs given by name.
-        costs: cost model of graphs on platforms, or its name.
-    """
-
+    # a Problem, a path, or a list of these
     problem: Problem | str | Path | Sequence[Problem | str | Path] | None = None
     _: KW_ONLY
+    # a DataflowGraph, a zoo name or a path, or a list of these; needs `platform`
     graph: Graph | Sequence[Graph] | None = None
+    # a Platform, a preset's name or a path, or a list of these; needs `graph`
     platform: Machine | Sequence[Machine] | None = None
-    suite: str | Path | None = None
+    suite: str | Path | None = None  # a suite's name or path
+    # a family's name, or `callable(rng) -> Problem`
     generator: str | Callable[[np.random.Generator], Problem] | None = None
-    batch: int = whole(1)
-    costs: str | CostModel = "auto"
+    batch: int = whole(1)  # batch size of graphs given by name
+    costs: str | CostModel = "auto"  # cost model of graphs on platforms, or its name
 
     def __post_init__(self) -> None:
         super().__post_init__()

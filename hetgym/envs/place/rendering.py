@@ -20,9 +20,7 @@ def partial_trace(problem: Problem, placed: Timeline, runtime: Runtime) -> Trace
     """The operators that are placed, as a trace; the others have device -1.
 
     Args:
-        problem: the problem.
         placed: a partial schedule.
-        runtime: the runtime that it is planned for.
     """
     decided = placed.assignment >= 0
     finish = np.where(decided, placed.finish, 0.0)
@@ -49,7 +47,6 @@ def place_text(instance: ScheduleInstance, trace: Trace, finish: FloatArray, cur
     """A text frame.
 
     Args:
-        instance: the problem.
         trace: the operators that are placed.
         finish: [d] finish of the current operator on each device [s]; inf where it cannot run.
         current: the current operator; -1 at the end.

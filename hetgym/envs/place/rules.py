@@ -12,15 +12,11 @@ from hetgym.sim.runtime import runtime as as_runtime
 
 @dataclass(frozen=True)
 class ScheduleRules(Arguments):
-    """The rules that episodes have before and during a run; see :class:`~hetgym.envs.HetScheduleEnv` for the values.
-
-    Attributes:
-        runtime: the simulated runtime: a preset's name or a :class:`hetgym.Runtime`.
-        completion: heuristic that places the remaining operators for the ``completion`` feature.
-    """
+    """The rules that episodes have before and during a run; see :class:`~hetgym.envs.HetScheduleEnv` for the values."""
 
     _: KW_ONLY
-    runtime: str | Runtime = "classic"
+    runtime: str | Runtime = "classic"  # the simulated runtime: a preset's name or a Runtime
+    # heuristic that places the remaining operators for the `completion` feature
     completion: Literal["off", "eft", "eft+oct"] = "eft+oct"
 
     def __post_init__(self) -> None:
@@ -35,13 +31,10 @@ class ScheduleRules(Arguments):
 
 @dataclass(frozen=True)
 class PlaceRules(ScheduleRules):
-    """The rules of an episode of HetSchedule-v0.
-
-    Attributes:
-        decode: rule by which the final placement gets its start times.
-        memory: ``"mask"`` to mask devices whose capacity a decision would surely exceed, ``"ignore"`` not to.
-    """
+    """The rules of an episode of HetSchedule-v0."""
 
     _: KW_ONLY
+    # rule by which the final placement gets its start times
     decode: Literal["insertion", "append", "bottom-level", "best"] = "insertion"
+    # `"mask"` to mask devices whose capacity a decision would surely exceed, `"ignore"` not to
     memory: Literal["ignore", "mask"] = "ignore"

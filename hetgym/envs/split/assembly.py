@@ -40,15 +40,10 @@ _SLOTS = 1 << 12  # more outputs than any operator has
 
 
 class Places(NamedTuple):
-    """Where the operators of a graph went in a problem.
+    """Where the operators of a graph went in a problem."""
 
-    Attributes:
-        offset: [n + 1] what takes the place of operator i is ``offset[i] .. offset[i + 1]``.
-        first: [n] its first part.
-    """
-
-    offset: Ints
-    first: Ints
+    offset: Ints  # [n + 1] what takes the place of operator i is `offset[i] .. offset[i + 1]`.
+    first: Ints  # [n] its first part
 
 
 class Assembly:
@@ -57,7 +52,6 @@ class Assembly:
     Args:
         instance: the graph on a platform, with the ways of splitting its key operators. No operator of the graph may
             be a part of an earlier split.
-        menu: the choices that these ways belong to.
 
     Attributes:
         forms: of the graph.

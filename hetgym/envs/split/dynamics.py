@@ -34,8 +34,7 @@ from hetgym.schedule import Schedule
 from hetgym.sim import simulate
 from hetgym.sim.trace import Trace
 
-GRAPHS = 64
-"""Graphs whose instances are kept, unless a source has more."""
+GRAPHS = 64  # Graphs whose instances are kept, unless a source has more
 
 _NODES = 512  # splits that are kept
 
@@ -44,8 +43,6 @@ class Splits:
     """Caches of graphs' instances, and of graphs with some operators split.
 
     Args:
-        rules: of the episodes.
-        menu: the choices; the first leaves an operator whole.
         graphs: number of graphs whose instances are kept.
     """
 
@@ -145,7 +142,6 @@ class Splits:
         """Makespan if, from a turn on, all operators that allow it were split by the pattern [s].
 
         Args:
-            instance: of the graph.
             chosen: the splits before that turn.
             turn: the first turn that is not decided.
 

@@ -14,30 +14,18 @@ from hetgym.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class SplitInstance:
-    """A graph on a platform with the tables that are computed once for all of its episodes.
+    """A graph on a platform with the tables that are computed once for all of its episodes."""
 
-    Attributes:
-        graph: the graph before any split.
-        platform: the devices.
-        prices: of operators.
-        problem: the graph on the platform.
-        keys: [k] operators to decide on, in order.
-        options: [k][a] result of splitting each by each entry of the menu; None where that is not possible, and for
-            the first entry, which leaves the operator whole.
-        reference: makespan of the unsplit graph under the inner scheduler [s]; ``loads``: of the devices then.
-        alone: makespan of all operators on the best single device [s].
-        readers: [n] operators that read each operator's output.
-        splits: true if the graph holds parts of an earlier split.
-    """
-
-    graph: DataflowGraph
-    platform: Platform
-    prices: PriceList
-    problem: Problem
-    keys: tuple[int, ...]
+    graph: DataflowGraph  # the graph before any split
+    platform: Platform  # the devices
+    prices: PriceList  # of operators
+    problem: Problem  # the graph on the platform
+    keys: tuple[int, ...]  # [k] operators to decide on, in order
+    # [k][a] result of splitting each by each entry of the menu; None where that is not possible, and for the first
+    # entry, which leaves the operator whole
     options: tuple[tuple[Option | None, ...], ...]
-    reference: float
+    reference: float  # makespan of the unsplit graph under the inner scheduler [s]; `loads`: of the devices then
     loads: Loads
-    alone: float
-    readers: tuple[tuple[int, ...], ...]
-    splits: bool
+    alone: float  # makespan of all operators on the best single device [s]
+    readers: tuple[tuple[int, ...], ...]  # [n] operators that read each operator's output
+    splits: bool  # true if the graph holds parts of an earlier split

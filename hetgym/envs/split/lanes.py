@@ -24,58 +24,30 @@ from hetgym.envs.split.forms import GRAPH
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.joining import DESK, LACKS_FORM, OPERATORS, Desk, Room, grown
 from hetgym.envs.split.loads import Loads
-from hetgym.envs.split.observation import (
-    NARROW,
-    SplitCandidateColumn,
-    choices_table,
-    fixed,
-    menu_table,
-    split_space,
-)
+from hetgym.envs.split.observation import NARROW, SplitCandidateColumn, choices_table, fixed, menu_table, split_space
 from hetgym.envs.split.problems import Pair
 from hetgym.envs.split.rendering import split_text
 from hetgym.envs.split.rules import SplitRules
-from hetgym.envs.split.state import (
-    RECORD,
-    TABLES,
-    SplitNode,
-    SplitState,
-    new_state,
-    tables_of,
-)
+from hetgym.envs.split.state import RECORD, TABLES, SplitNode, SplitState, new_state, tables_of
 from hetgym.graph import DataflowGraph
 from hetgym.platform import Platform
 from hetgym.problem import Problem
 
 
 class Prepared(NamedTuple):
-    """What an episode needs of its graph.
+    """What an episode needs of its graph."""
 
-    Attributes:
-        instance: the graph on a platform.
-        assembly: puts together the graph with splits.
-        joined: true if compiled code prices these.
-        tables: of the instance, for kernels.
-        blank: the observation at the beginning of an episode, by key.
-    """
-
-    instance: SplitInstance
-    assembly: Assembly
-    joined: bool
-    tables: records.Entry
-    blank: dict[str, npt.NDArray[Any]]
+    instance: SplitInstance  # the graph on a platform
+    assembly: Assembly  # puts together the graph with splits
+    joined: bool  # true if compiled code prices these
+    tables: records.Entry  # of the instance, for kernels
+    blank: dict[str, npt.NDArray[Any]]  # the observation at the beginning of an episode, by key
 
 
 class SplitLanes(RecordLanes):
     """Episodes side by side in which operators of graphs are split.
 
     Args:
-        count: number of lanes.
-        source: where graphs and platforms come from.
-        rules: rules of the episodes.
-        padding: sizes of the observations.
-        level: one of :data:`~hetgym.envs.core.spaces.LEVELS`.
-        sparse: true if the whole return comes with the last reward.
         batch: batch size of graphs that a reset gives by name.
 
     Attributes:

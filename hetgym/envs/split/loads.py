@@ -12,17 +12,11 @@ from hetgym.sim.memory import resident_weights
 
 
 class Loads(NamedTuple):
-    """What devices have to do under a schedule.
+    """What devices have to do under a schedule."""
 
-    Attributes:
-        busy: [d] summed run times of its operators [s].
-        operators: [d] number of its operators.
-        weights: [d] bytes of their weights.
-    """
-
-    busy: FloatArray
-    operators: Int64Array
-    weights: FloatArray
+    busy: FloatArray  # [d] summed run times of its operators [s]
+    operators: Int64Array  # [d] number of its operators
+    weights: FloatArray  # [d] bytes of their weights
 
 
 def loads_of(problem: Problem, assignment: IntArray) -> Loads:

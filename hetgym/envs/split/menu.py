@@ -22,17 +22,11 @@ elsewhere, the fastest device's part comes first."""
 
 
 class Choice(NamedTuple):
-    """An entry of the menu.
+    """An entry of the menu."""
 
-    Attributes:
-        axis: one of :data:`hetgym.graph.transforms.AXES`; empty = leave the operator whole.
-        ways: number of parts.
-        parts: one of :data:`PARTS`, or the share of the first of two parts, such as ``"13/16"``; empty = leave the
-            operator whole.
-    """
-
-    axis: str
-    ways: int
+    axis: str  # one of AXES; empty = leave the operator whole
+    ways: int  # number of parts
+    # one of PARTS, or the share of the first of two parts, such as `"13/16"`; empty = leave the operator whole
     parts: str
 
     def __str__(self) -> str:
@@ -111,7 +105,6 @@ def lengths(
     come out equal to the parts of the equal entry, they are not offered.
 
     Args:
-        op: the operator.
         choice: not :data:`LEAVE`.
         seconds: [d] its run time on each device; inf where it cannot run.
         multiple: lengths of parts are multiples of this, except for the last one.

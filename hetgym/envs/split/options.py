@@ -21,61 +21,37 @@ from hetgym.problem import Problem
 
 
 class Deal(NamedTuple):
-    """An operand that is scattered over the parts.
+    """An operand that is scattered over the parts."""
 
-    Attributes:
-        source: operator that produces it.
-        axis: the dimension that is cut.
-        widths: length along that dimension that each part gets.
-        exact: true if the parts do not overlap.
-    """
-
-    source: Source
-    axis: int
-    widths: tuple[int, ...]
-    exact: bool
+    source: Source  # operator that produces it
+    axis: int  # the dimension that is cut
+    widths: tuple[int, ...]  # length along that dimension that each part gets
+    exact: bool  # true if the parts do not overlap
 
 
 class Option(NamedTuple):
-    """An operator split in one way.
+    """An operator split in one way."""
 
-    Attributes:
-        lengths: lengths of the parts along the split axis.
-        parts: the parts, and [p, d] ``cost``, their run times on the devices [s].
-        result: dimension of the output that is cut; None if the parts' outputs are summed.
-        deals: operands that are scattered.
-        least, largest: shares of the axis that the smallest and the largest part get.
-        slowest: run time of the longest part on its fastest device [s].
-        total: summed run time of the parts on their fastest devices [s].
-        together: longest run time if the parts run on different devices, the fastest first [s].
-        scattered: bytes that all parts read, without constants.
-        gathered: bytes of all parts' outputs.
-        working: weights, operands and result of the largest part [byte].
-    """
-
-    lengths: tuple[int, ...]
-    parts: tuple[Operator, ...]
+    lengths: tuple[int, ...]  # lengths of the parts along the split axis
+    parts: tuple[Operator, ...]  # the parts, and [p, d] `cost`, their run times on the devices [s]
     cost: FloatArray
-    result: int | None
-    deals: tuple[Deal, ...]
+    result: int | None  # dimension of the output that is cut; None if the parts' outputs are summed
+    deals: tuple[Deal, ...]  # operands that are scattered
+    # least, largest: shares of the axis that the smallest and the largest part get
     least: float
     largest: float
-    slowest: float
-    total: float
-    together: float
-    scattered: float
-    gathered: float
-    working: float
+    slowest: float  # run time of the longest part on its fastest device [s]
+    total: float  # summed run time of the parts on their fastest devices [s]
+    together: float  # longest run time if the parts run on different devices, the fastest first [s]
+    scattered: float  # bytes that all parts read, without constants
+    gathered: float  # bytes of all parts' outputs
+    working: float  # weights, operands and result of the largest part [byte]
 
 
 class Splitter:
     """Determines the ways in which the operators of a graph may be split.
 
     Args:
-        graph: the graph before any split.
-        platform: the devices.
-        model: cost model that prices the parts.
-        menu: the choices; the first leaves an operator whole.
         least: least time that a part may take on its fastest device [s].
         multiple, divisible: see :func:`hetgym.envs.split.menu.lengths`.
     """
@@ -98,7 +74,6 @@ class Splitter:
         """The longest operators that can be split, and their options.
 
         Args:
-            problem: the graph on the platform.
             most: largest number of operators to return.
 
         Returns:
@@ -124,7 +99,6 @@ class Splitter:
         """The results of splitting an operator by each entry of the menu.
 
         Args:
-            operator: its number.
             seconds: [d] its run time on each device.
 
         Returns:

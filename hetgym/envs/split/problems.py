@@ -14,8 +14,7 @@ from hetgym.envs.split.networks import RandomNetworks
 from hetgym.graph import DataflowGraph
 from hetgym.platform import Platform
 
-Pair = tuple[DataflowGraph, Platform]
-"""A graph and the platform on which it runs."""
+Pair = tuple[DataflowGraph, Platform]  # A graph and the platform on which it runs
 
 
 def _is_pair(made: object) -> bool:
@@ -34,20 +33,15 @@ PAIRS: Kind[Pair, GraphPadding] = Kind("a hetgym.DataflowGraph and a hetgym.Plat
 
 @dataclass(frozen=True)
 class GraphArguments(PoolArguments):
-    """The source of an environment's graphs and platforms; see :class:`~hetgym.envs.HetSplitEnv`.
+    """The source of an environment's graphs and platforms; see :class:`~hetgym.envs.HetSplitEnv`."""
 
-    Attributes:
-        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
-        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
-        generator: ``callable(rng) -> (graph, platform)``.
-        batch: batch size of graphs given by name.
-    """
-
+    # a DataflowGraph, a zoo name or a path, or a list of these; needs `platform`
     graph: Graph | Sequence[Graph] | None = None
+    # a Platform, a preset's name or a path, or a list of these; needs `graph`
     platform: Machine | Sequence[Machine] | None = None
     _: KW_ONLY
-    generator: Callable[[np.random.Generator], Pair] | None = None
-    batch: int = whole(1)
+    generator: Callable[[np.random.Generator], Pair] | None = None  # `callable(rng) -> (graph, platform)`
+    batch: int = whole(1)  # batch size of graphs given by name
 
     def source(self) -> Source[Pair, GraphPadding]:
         """The source.

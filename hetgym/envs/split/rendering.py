@@ -22,10 +22,8 @@ def split_text(
 
     Args:
         trace: of the current schedule.
-        instance: of the graph.
         decided: names of operators and their choices.
         current: the operator to be decided on; None at the end.
-        legal: its legal choices.
     """
     problem, makespan = trace.problem, trace.makespan
     scale, unit = time_unit(max(makespan, instance.reference))

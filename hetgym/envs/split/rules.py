@@ -18,40 +18,26 @@ from hetgym.sim.runtime import runtime as as_runtime
 
 @dataclass(frozen=True)
 class SplitRules(Arguments):
-    """The rules of an episode; see :class:`~hetgym.envs.HetSplitEnv` for the values.
-
-    Attributes:
-        fused: true to fuse graphs first.
-        costs: cost model, or the name of one.
-        scheduler: name of the inner scheduler.
-        runtime: the simulated runtime that prices its schedules.
-        key_operators: largest number of decisions in an episode.
-        axes: of the menu.
-        ways: numbers of parts of the menu: a list, or the largest; None = up to the number of devices.
-        parts: rules of parts of the menu.
-        granularity: least time of a part on its fastest device, as a share of the unsplit makespan.
-        multiple: lengths of parts are multiples of this, except for the last one.
-        divisible: true if equal parts must have exactly the same length.
-        memory: ``"mask"`` to mask choices whose schedule exceeds a memory, ``"ignore"`` not to.
-        lookahead: true to compute the makespan after each choice.
-        completion: true to compute the makespan after each choice with the rest split by the pattern.
-    """
+    """The rules of an episode; see :class:`~hetgym.envs.HetSplitEnv` for the values."""
 
     _: KW_ONLY
-    fused: bool = False
-    costs: str | CostModel = "auto"
-    scheduler: str = "heft"
-    runtime: str | Runtime = "classic"
-    key_operators: int = whole(12)
-    axes: Sequence[str] = AXES
+    fused: bool = False  # true to fuse graphs first
+    costs: str | CostModel = "auto"  # cost model, or the name of one
+    scheduler: str = "heft"  # name of the inner scheduler
+    runtime: str | Runtime = "classic"  # the simulated runtime that prices its schedules
+    key_operators: int = whole(12)  # largest number of decisions in an episode
+    axes: Sequence[str] = AXES  # of the menu
+    # numbers of parts of the menu: a list, or the largest; None = up to the number of devices
     ways: int | Sequence[int] | None = None
-    parts: Sequence[str] = PARTS
+    parts: Sequence[str] = PARTS  # rules of parts of the menu
+    # least time of a part on its fastest device, as a share of the unsplit makespan
     granularity: float = real(0.002, below=1.0)
-    multiple: int = whole(1)
-    divisible: bool = True
+    multiple: int = whole(1)  # lengths of parts are multiples of this, except for the last one
+    divisible: bool = True  # true if equal parts must have exactly the same length
+    # `"mask"` to mask choices whose schedule exceeds a memory, `"ignore"` not to
     memory: Literal["ignore", "mask"] = "ignore"
-    lookahead: bool = False
-    completion: bool = False
+    lookahead: bool = False  # true to compute the makespan after each choice
+    completion: bool = False  # true to compute the makespan after each choice with the rest split by the pattern
 
     def __post_init__(self) -> None:
         super().__post_init__()
