@@ -27,8 +27,8 @@ class TrainingStep:
         reduction: time that all-reduces of gradients add to it [s].
         update: time that the optimizer adds [s].
         bubble: share of the pipeline's time in which a stage is idle, mean over the stages of the slowest replica.
-        memory: [p] most bytes on a GPU of each stage.
-        capacity: [p] least memory of a GPU of each stage [byte].
+        memory: [p] bytes on the fullest GPU of each stage, the one that needs the largest share of its memory.
+        capacity: [p] memory of that GPU [byte].
         busy: [p] seconds that each stage of the slowest replica computes.
     """
 
@@ -122,12 +122,16 @@ def training_step(
 def stage_memory(
     plan: ParallelPlan, costs: LayerCosts, cluster: Cluster, framework: Framework
 ) -> tuple[FloatArray, FloatArray]:
-    """[p] most bytes on a GPU of each stage, and [p] least memory of such a GPU [byte]."""
+    """[p] bytes on the fullest GPU of each stage, and [p] memory of that GPU [byte].
+
+    Groups of a stage may differ in both: each is compared with the memory of its own GPUs.
+    """
     costs, framework = switched(costs, framework, plan.zero, plan.sequence)
     p, v = plan.depth, plan.chunks
     kept = peaks_of(plan.schedule, p, plan.micro_batches, v)
-    memory, capacity = np.zeros(p), np.full(p, np.inf)
+    memory, capacity = np.zeros(p), np.zeros(p)
     for s in range(p):
+        needs = []
         for group in dict.fromkeys(plan.stages[s].groups):
             _, sizes = _known(costs, group, plan.micro_batch)
             used, most = framework.context_bytes, 0.0
@@ -136,8 +140,8 @@ def stage_memory(
                 used += sizes.held(stage.layers) * framework.state(plan.replicas)
                 used += kept[s] * plan.micro_batch * float(sizes.stash[stage.layers].sum())
                 most = max(most, float(once[stage.layers].max()))
-            memory[s] = max(memory[s], used + most)
-            capacity[s] = min(capacity[s], framework.room(cluster[group.pool].device) + framework.context_bytes)
+            needs.append((used + most, framework.room(cluster[group.pool].device) + framework.context_bytes))
+        memory[s], capacity[s] = max(needs, key=lambda need: need[0] / need[1] if need[1] > 0 else np.inf)
     return memory, capacity
 
 

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from hetgym.baselines.parallel.options import options
 from hetgym.costs.collectives import LINKS
 from hetgym.device import Device
 from hetgym.errors import ConfigError, UnknownName
@@ -21,10 +22,12 @@ from hetgym.parallel import (
     ParallelPlan,
     Pool,
     ProfiledLayers,
+    RandomSteps,
     Stage,
     TransformerLayers,
     Wire,
     load_cluster,
+    stage_memory,
     training_step,
     uniform,
 )
@@ -241,11 +244,56 @@ def test_two_pools_send_at_the_pace_of_the_slower() -> None:
         assert found.pipeline == pytest.approx(12.0 + 2 * 4.0)
 
 
-def test_a_stage_on_two_pools_has_the_least_of_their_memories() -> None:
-    plan = ParallelPlan((Stage(0, 3, (Group("a"), Group("b"))),), 1, 2)
+def test_a_stage_on_two_pools_is_as_full_as_its_fullest_gpu() -> None:
+    """Each group is compared with the memory of its own GPUs: neither the larger need nor the smaller memory counts."""
     small, large = cluster("a", "b", memory=500.0).pools, cluster("a", "b", memory=700.0).pools
-    for pools in ((small[0], large[1]), (large[0], small[1])):
-        assert training_step(plan, TWO_DEGREES, Cluster("both", pools), PLAIN).capacity.tolist() == [500.0]
+    both, found = Cluster("both", (small[0], large[1])), {}
+    times = {(pool, t, 1): [[1.0, 2.0, 0.5]] * 4 for pool in ("a", "b") for t in (1, 2)}
+    costs = ProfiledLayers(times, {t: [[10.0 / t, 8.0 / t, 4.0]] * 4 for t in (1, 2)})
+    for tensors in ((1, 1), (2, 1), (1, 2), (2, 2)):
+        plan = ParallelPlan((Stage(0, 3, (Group("a", tensors[0]), Group("b", tensors[1]))),), 1, 2)
+        step = training_step(plan, costs, both, replace(PLAIN, state_bytes=15.0))
+        found[tensors] = (*step.memory, *step.capacity, step.fits)
+    assert found == {
+        (1, 1): (632.0, 500.0, False),
+        (2, 1): (632.0, 700.0, True),
+        (1, 2): (632.0, 500.0, False),
+        (2, 2): (316.0, 500.0, True),
+    }
+
+
+def alone(plan: ParallelPlan, stage: int, group: Group) -> ParallelPlan:
+    """A plan in which all replicas of a stage are like one group."""
+    pieces = list(plan.stages)
+    for k in range(stage, len(pieces), plan.depth):
+        pieces[k] = replace(pieces[k], groups=(group,) * plan.replicas)
+    return replace(plan, stages=tuple(pieces))
+
+
+def test_a_mixed_stage_fits_if_each_of_its_groups_does() -> None:
+    mixed = fits = 0
+    for seed in range(12):
+        problem, rng = RandomSteps()(np.random.default_rng(seed)), np.random.default_rng(seed)
+        for setting in problem.settings():
+            found = options(problem, setting)
+            if found is None:
+                continue
+            for _ in range(4):
+                layers, pieces = problem.costs.layers, 2 * setting.chunks
+                ends = sorted(rng.choice(np.arange(1, layers), pieces - 1, replace=False).tolist())
+                picked = rng.integers(len(found.replicas), size=2).tolist() * setting.chunks
+                plan = found.plan(zip([0, *ends], [*ends, layers], picked, strict=True))
+                memory, capacity = stage_memory(plan, problem.costs, problem.cluster, problem.framework)
+                for s in range(plan.depth):
+                    groups = dict.fromkeys(plan.stages[s].groups)
+                    each = [
+                        stage_memory(alone(plan, s, g), problem.costs, problem.cluster, problem.framework)
+                        for g in groups
+                    ]
+                    assert (memory[s] <= capacity[s]) == all(m[s] <= c[s] for m, c in each)
+                    assert (memory[s], capacity[s]) in {(m[s], c[s]) for m, c in each}
+                    mixed, fits = mixed + (len(each) > 1), fits + (len(each) > 1 and memory[s] <= capacity[s])
+    assert mixed > 50 and fits > 10
 
 
 def test_groups_that_share_a_node_are_as_many_as_it_holds() -> None:

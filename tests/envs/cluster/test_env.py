@@ -65,7 +65,7 @@ def test_random_problems_stay_within_the_padding_and_have_a_plan() -> None:
         while not done:
             assert env.observation_space.contains(obs)
             obs, _, done, _, info = env.step(int(rng.choice(np.flatnonzero(info["action_mask"]))))
-        assert info["value"] >= info["bound"]
+        assert info["value"] >= info["bound"] and (info["within_memory"] or info["plan"].chunks > 1)
         sizes.add(env.unwrapped.problem.costs.layers)
     assert len(sizes) > 3
     with pytest.raises(hetgym.ProblemError, match="holds no training problem"):
