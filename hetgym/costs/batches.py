@@ -61,7 +61,7 @@ def halves(operator: Operator) -> Iterator[Operator]:
     while batch and batch % 2 == 0:
         batch //= 2
         inputs, outputs = (
-            tuple(Tensor((batch, *t.shape[1:]), t.dtype, t.constant) if half else t for t, half in side)
+            tuple(Tensor((batch, *t.shape[1:]), t.dtype, t.constant, t.name) if half else t for t, half in side)
             for side in sides
         )
         for key, rest in (("flops", 0.0), ("reads", fixed)):

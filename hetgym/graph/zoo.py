@@ -159,4 +159,5 @@ def load(name: str, batch: int = 1, **options: Any) -> DataflowGraph:
         return from_json(FOLDER / f"{name}.json.gz", batch)
     graph = language_model(**{**LANGUAGE_MODELS[name].sizes, **options, "batch": check_batch(batch)})
     phase = options.get("phase", PHASES[0])
-    return DataflowGraph(graph.operators, graph.edges, name if phase == PHASES[0] else f"{name}-{phase}")
+    title = name if phase == PHASES[0] else f"{name}-{phase}"
+    return DataflowGraph(graph.operators, graph.edges, title, graph.notes)

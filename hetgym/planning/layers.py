@@ -7,7 +7,7 @@ import numpy as np
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ProblemError
 from hetgym.graph.layers import layer_of
-from hetgym.problem import Problem, Routes
+from hetgym.problem import Problem
 
 LAYER = "Layer"
 """Kind of an operator that stands for a layer."""
@@ -72,26 +72,20 @@ def by_layers(problem: Problem) -> Problem:
     np.add.at(weights, layer, problem.weight_bytes)
     weights -= problem.shared_weights.spared(layer, m)
     try:
-        return Problem(
-            cost,
-            source[edges],
-            target[edges],
-            problem.edge_bytes[edges],
-            problem.edge_tensor[edges],
-            problem.latency,
-            problem.bandwidth,
-            weights,
-            output,
-            problem.memory_capacity,
-            names,
-            [LAYER if counts[k] > 1 else problem.operator_kinds[int(np.argmax(layer == k))] for k in range(m)],
-            problem.device_names,
-            problem.name,
-            Routes(problem.route_pointer, problem.route_link, problem.link_bandwidth),
-            problem.asynchronous,
-            occupancy,
+        return problem.replace(
+            cost=cost,
+            edge_source=source[edges],
+            edge_target=target[edges],
+            edge_bytes=problem.edge_bytes[edges],
+            edge_tensor=problem.edge_tensor[edges],
+            weight_bytes=weights,
+            output_bytes=output,
+            operator_names=names,
+            operator_kinds=[
+                LAYER if counts[k] > 1 else problem.operator_kinds[int(np.argmax(layer == k))] for k in range(m)
+            ],
+            occupancy=occupancy,
             shared_weights=problem.shared_weights.grouped(layer, m),
-            memory_pool=problem.memory_pool,
         )
     except ProblemError as error:
         raise ProblemError(f"its layers cannot be placed as wholes: {error}") from error

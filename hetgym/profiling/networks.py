@@ -343,5 +343,5 @@ def random_networks(count: int, seed: int = 0, size: Size = CORE) -> list[Datafl
         graph = make(rng, size.samples)
         if summed(op.flops for op in graph.operators) <= size.network_flops:
             name = f"random-{len(found)}-{make.__name__}"
-            found.append(DataflowGraph(graph.operators, list(graph.edges), name))
+            found.append(DataflowGraph(graph.operators, list(graph.edges), name, graph.notes))
     return found

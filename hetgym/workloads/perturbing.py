@@ -149,28 +149,15 @@ class Neighbourhood:
         if len(p.route_link):
             starts = p.route_pointer[:-1][self._apart]
             bandwidth[self._apart] = np.minimum.reduceat(links[p.route_link], starts)
-        return Problem(
+        return p.replace(
             cost=p.cost * variant.run_time[:, None] * variant.slowness,
             edge_source=variant.source,
             edge_target=variant.target,
             edge_bytes=variant.start_bytes * variant.size[variant.tensor],
             edge_tensor=variant.tensor,
-            latency=p.latency,
             bandwidth=bandwidth.reshape(p.latency.shape),
-            weight_bytes=p.weight_bytes,
-            shared_weights=p.shared_weights,
-            memory_pool=p.memory_pool,
-            output_bytes=p.output_bytes,
-            memory_capacity=p.memory_capacity,
-            operator_names=p.operator_names,
-            operator_kinds=p.operator_kinds,
-            device_names=p.device_names,
             name=name or p.name,
             routes=Routes(p.route_pointer, p.route_link, links),
-            asynchronous=p.asynchronous,
-            power_busy=p.power_busy,
-            power_idle=p.power_idle,
-            price=p.price,
         )
 
     def _drawn(self, rng: np.random.Generator) -> float:

@@ -11,7 +11,7 @@ from hetgym._sums import summed
 from hetgym._types import FloatArray, IntArray
 from hetgym.envs.place.instance import heft_makespan
 from hetgym.errors import ConfigError
-from hetgym.problem import Problem, Routes
+from hetgym.problem import Problem
 from hetgym.sim import Runtime
 from hetgym.weights import SharedWeights
 
@@ -47,28 +47,19 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
     def moved(name: str, by: Any) -> IntArray:
         return np.concatenate([getattr(p, name) + by[k] for k, p in enumerate(problems)]).astype(np.int32)
 
-    return Problem(
-        joined("cost"),
-        moved("edge_source", operators),
-        moved("edge_target", operators),
-        joined("edge_bytes"),
-        moved("edge_tensor", tensors),
-        first.latency,
-        first.bandwidth,
-        joined("weight_bytes"),
-        joined("output_bytes"),
-        first.memory_capacity,
-        [f"job{k}/{name}" for k, problem in enumerate(problems) for name in problem.operator_names],
-        [kind for problem in problems for kind in problem.operator_kinds],
-        first.device_names,
-        " + ".join(problem.name for problem in problems),
-        Routes(first.route_pointer, first.route_link, first.link_bandwidth),
-        first.asynchronous,
-        joined("occupancy"),
-        first.power_busy,
-        first.power_idle,
-        first.price,
-        memory_pool=first.memory_pool,
+    return first.replace(
+        cost=joined("cost"),
+        edge_source=moved("edge_source", operators),
+        edge_target=moved("edge_target", operators),
+        edge_bytes=joined("edge_bytes"),
+        edge_tensor=moved("edge_tensor", tensors),
+        weight_bytes=joined("weight_bytes"),
+        output_bytes=joined("output_bytes"),
+        operator_names=[f"job{k}/{name}" for k, problem in enumerate(problems) for name in problem.operator_names],
+        operator_kinds=[kind for problem in problems for kind in problem.operator_kinds],
+        name=" + ".join(problem.name for problem in problems),
+        occupancy=joined("occupancy"),
+        notes=tuple(dict.fromkeys(note for problem in problems for note in problem.notes)),
         shared_weights=SharedWeights.of(
             int(operators[-1]),
             [

@@ -31,7 +31,7 @@ from hetgym.envs.split.menu import Choice
 from hetgym.graph import DataflowGraph, Operator
 from hetgym.graph.dataflow import shared_constants
 from hetgym.planning.timeline import Timeline, planned
-from hetgym.problem import Problem, ProblemArrays, Routes
+from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 Ints = npt.NDArray[np.int64]
@@ -59,10 +59,6 @@ class Assembly:
 
     def __init__(self, instance: SplitInstance, menu: Sequence[Choice]) -> None:
         self.instance, self._menu, self.forms = instance, menu, Forms(instance, menu)
-        platform = instance.platform
-        self._capacity = np.array([device.usable_memory for device in platform.devices])
-        self._routes = Routes(*platform.routes)
-        self._kinds = [device.kind != "cpu" for device in platform.devices]
         self._desk = self._new_desk(self.room)
 
     def __reduce__(self) -> tuple[type[Assembly], tuple[SplitInstance, Sequence[Choice]]]:
@@ -131,27 +127,17 @@ class Assembly:
         n, e = joined.size[:2].tolist()
         source, slot = joined.source[:e].astype(np.int64), joined.slot[:e]
         _, tensor = np.unique(source * _SLOTS + slot, return_inverse=True)
-        platform = self.instance.platform
-        problem = Problem(
+        problem = self.instance.problem.replace(
             cost=joined.cost[:n],
             edge_source=joined.source[:e],
             edge_target=joined.target[:e],
             edge_bytes=joined.bytes[:e],
             edge_tensor=tensor.reshape(-1).astype(np.int32),
-            latency=platform.latency,
-            bandwidth=platform.bandwidth,
             weight_bytes=joined.weights[:n],
             output_bytes=joined.output[:n],
-            memory_capacity=self._capacity,
-            memory_pool=platform.memory_pool,
             operator_names=[op.name for op in operators],
             operator_kinds=[op.kind for op in operators],
-            device_names=[device.name for device in platform.devices],
-            name=f"{self.instance.graph.name}@{platform.name}",
-            routes=self._routes,
-            asynchronous=self._kinds,
             occupancy=np.stack([self.forms.occupancy(row)[k] for row, k in zip(rows, members, strict=True)]),
-            notes=self.instance.graph.notes,
             shared_weights=shared_constants(operators),
         )
         return problem, places
