@@ -102,7 +102,7 @@ def pipeline(
     else:
         if devices is None:
             raise ConfigError("--platform is missing: a model needs devices that it runs on")
-        case = _of_model(load_model(model, batch, dims, phase, dtype), devices, blocks)
+        case = _of_model(load_model(model, batch, dims, phase, dtype), devices, blocks, stages)
     wanted = objective or ("throughput" if case.timed else "memory")
     if wanted == "throughput" and not case.timed:
         raise ConfigError(f"{model} has no times, so --objective is memory; or add a column time [ms]")
@@ -144,13 +144,13 @@ def _of_table(path: str, platform: Platform | None, stages: int | None) -> Case:
     return Case(problem, [(name, name) for name in problem.operator_names], layers, names, table.timed, table.unit)
 
 
-def _of_model(graph: Any, platform: Platform, how: str) -> Case:
+def _of_model(graph: Any, platform: Platform, how: str, stages: int | None) -> Case:
     """A model on a platform; a layer is a block, named after the layers of its operators, if they have some."""
     from hetgym.graph import layer_of
     from hetgym.pipeline import blocks
     from hetgym.pipeline import pipeline as priced
 
-    problem, block = priced(graph, platform, how=how), blocks(graph, how)
+    problem, block = priced(graph, platform, how=how, stages=stages), blocks(graph, how)
     inside: dict[int, list[str]] = {}
     for number, op in zip(block.tolist(), graph.operators, strict=True):
         inside.setdefault(number, []).append(op.name)
@@ -199,7 +199,9 @@ def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: l
     used = len(document["stages"])
     print_stages(case, document, f"{case.problem.name}: {used} stage{'s' if used > 1 else ''} by {best}")
     if used < (stages or case.problem.num_devices):
-        console.print("the other devices stay empty: one more stage would not shorten the slowest", soft_wrap=True)
+        more = "would not shorten the slowest" if objective == "throughput" else "would not make the fullest emptier"
+        why = "every stage is one layer already" if used == len(case.layers) else f"one more stage {more}"
+        console.print(f"the other devices stay empty: {why}", soft_wrap=True)
     for method, value in document.get("planners", {}).items():
         console.print(f"{method}: {amount(value, key, case.unit)}", soft_wrap=True, markup=False)
     if parts:

@@ -17,7 +17,9 @@ from hetgym.platform import Platform
 from hetgym.problem import Problem
 
 
-def pipeline(graph: DataflowGraph, platform: Platform, costs: object = "auto", how: str = "auto") -> PipelineProblem:
+def pipeline(
+    graph: DataflowGraph, platform: Platform, costs: object = "auto", how: str = "auto", stages: int | None = None
+) -> PipelineProblem:
     """Price a model's blocks on a platform.
 
     The transfer time of a tensor is its average over all pairs of devices. Consecutive devices of a platform with
@@ -30,14 +32,15 @@ def pipeline(graph: DataflowGraph, platform: Platform, costs: object = "auto", h
         platform: the devices.
         costs: a cost model or the name of one.
         how: see :func:`blocks`.
+        stages: number of stages that are wanted; one for each device by default.
 
     Raises:
         UnknownName, ConfigError: see :func:`blocks`.
 
     Warns:
-        HetgymWarning: there are fewer blocks than devices, so that some devices stay empty.
+        HetgymWarning: there are fewer blocks than stages.
     """
-    return _Build(graph, platform, costs, how).problem
+    return _Build(graph, platform, costs, how, stages).problem
 
 
 def training_pipeline(
@@ -71,15 +74,18 @@ def training_pipeline(
 class _Build:
     """A pipeline under construction."""
 
-    def __init__(self, graph: DataflowGraph, platform: Platform, costs: object, how: str) -> None:
+    def __init__(
+        self, graph: DataflowGraph, platform: Platform, costs: object, how: str, stages: int | None = None
+    ) -> None:
         self.graph, self.platform, self.costs = graph, platform, costs
         self.block = blocks(graph, how)
         count = int(self.block.max()) + 1
-        if count < len(platform):
+        wanted, what = (len(platform), "devices") if stages is None else (stages, "stages")
+        if count < wanted:
             warnings.warn(
-                f"graph {graph.name!r} has {count} blocks ({how}) for {len(platform)} devices: "
-                f"{len(platform) - count} stay empty"
-                + ("" if how == "operators" else "; blocks of 'operators' are finer"),
+                f"graph {graph.name!r} has {count} blocks ({how}) for {wanted} {what}: "
+                f"{wanted - count} stay{'s' if wanted - count == 1 else ''} empty"
+                + ("" if count == len(graph) else "; blocks of 'operators' are finer"),
                 HetgymWarning,
                 stacklevel=4,
             )

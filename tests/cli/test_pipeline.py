@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from cli.commands import ask
 
-from hetgym import load_graph, load_platform
+from hetgym import DataflowGraph, load_graph, load_platform
+from hetgym.graph import to_json
+from hetgym.graph.ops import Operator, Tensor
 from hetgym.pipeline import blocks
 from hetgym.pipeline import pipeline as priced
 
@@ -102,7 +104,29 @@ def test_a_model_of_layers_names_them(folder: Path) -> None:
 def test_devices_that_no_stage_needs_are_said_to_stay_empty(folder: Path) -> None:
     (folder / "one.csv").write_text("time [ms],transfer [ms]\n5,9\n1,9\n")
     done = ask("pipeline", "one.csv", "--stages", "2", cwd=folder)
-    assert "one: 1 stage by even-cut" in done.stdout and "the other devices stay empty" in done.stdout
+    assert "one: 1 stage by even-cut" in done.stdout
+    assert "the other devices stay empty: one more stage would not shorten the slowest\n" in done.stdout
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("stages", "warned", "left"),
+    [
+        (("--stages", "2"), "", ""),
+        (("--stages", "3"), "3 stages: 1 stays empty", "every stage is one layer already"),
+        ((), "8 devices: 6 stay empty", "every stage is one layer already"),
+    ],
+)
+def test_few_blocks_are_said_for_the_stages_that_are_wanted(
+    stages: tuple[str, ...], warned: str, left: str, folder: Path
+) -> None:
+    x, w = Tensor((512, 512)), Tensor((512, 512), constant=True, name="w")
+    gemm = [Operator(name, "Gemm", (x, w), (x,)) for name in "ab"]
+    to_json(DataflowGraph(gemm, [(0, 0, 1)], "two"), folder / "two.json")
+    done = ask("pipeline", "two.json", "--platform", "8gpu-node", *stages, cwd=folder)
+    said = [line for line in done.stderr.splitlines() if "warning" in line]
+    assert said == ([f"hetgym: warning: graph 'two' has 2 blocks (auto) for {warned}"] if warned else [])
+    assert f"the other devices stay empty: {left}\n" in done.stdout if left else "stay empty" not in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -133,10 +133,10 @@ def test_a_large_model_leaves_room_on_the_first_and_the_last_of_eight_cards() ->
 
 
 def test_too_few_blocks_are_said() -> None:
-    graph, platform = chain_with([(0, 1)], 2, "small"), load_platform("8gpu-node")
-    with pytest.warns(HetgymWarning, match=r"'small' has 2 blocks \(auto\) for 8 devices: 6 stay empty; blocks of "):
+    graph, platform = chain_with([(0, 1), (0, 2), (1, 2), (2, 3)], 4, "small"), load_platform("8gpu-node")
+    with pytest.warns(HetgymWarning, match=r"'small' has 3 blocks \(auto\) for 8 devices: 5 stay empty; blocks of "):
         pipeline(graph, platform)
-    with pytest.warns(HetgymWarning, match=r"'small' has 2 blocks .* 6 stay empty$"):
+    with pytest.warns(HetgymWarning, match=r"'small' has 4 blocks .* 4 stay empty$"):
         training_pipeline(graph, platform, how="operators")
 
 
