@@ -32,14 +32,17 @@ def run(*words: str, cwd: Path, code: str = "", **environment: str) -> subproces
     return subprocess.run(command(*words, code=code), capture_output=True, **options)
 
 
-def ask(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """As :func:`run`, but in this process: for what a command prints and refuses, not for how its process ends."""
+def ask(*words: str, cwd: Path, warned: Any = "error") -> subprocess.CompletedProcess[str]:
+    """As :func:`run`, but in this process: for what a command prints and refuses, not for how its process ends.
+
+    ``warned`` is what becomes of warnings.
+    """
     out, error = io.StringIO(), io.StringIO()
     with (
         chdir(cwd),
         mock.patch.dict(os.environ, ENVIRONMENT),
         mock.patch.object(sys, "argv", ["hetgym", *words]),
-        warnings.catch_warnings(action="error"),  # and it puts back what prints warnings
+        warnings.catch_warnings(action=warned),  # and it puts back what prints warnings
         redirect_stdout(out),
         redirect_stderr(error),
     ):

@@ -108,7 +108,6 @@ def test_devices_that_no_stage_needs_are_said_to_stay_empty(folder: Path) -> Non
     assert "the other devices stay empty: one more stage would not shorten the slowest\n" in done.stdout
 
 
-@pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     ("stages", "warned", "left"),
     [
@@ -123,7 +122,7 @@ def test_few_blocks_are_said_for_the_stages_that_are_wanted(
     x, w = Tensor((512, 512)), Tensor((512, 512), constant=True, name="w")
     gemm = [Operator(name, "Gemm", (x, w), (x,)) for name in "ab"]
     to_json(DataflowGraph(gemm, [(0, 0, 1)], "two"), folder / "two.json")
-    done = ask("pipeline", "two.json", "--platform", "8gpu-node", *stages, cwd=folder)
+    done = ask("pipeline", "two.json", "--platform", "8gpu-node", *stages, cwd=folder, warned="always")
     said = [line for line in done.stderr.splitlines() if "warning" in line]
     assert said == ([f"hetgym: warning: graph 'two' has 2 blocks (auto) for {warned}"] if warned else [])
     assert f"the other devices stay empty: {left}\n" in done.stdout if left else "stay empty" not in done.stdout
