@@ -28,12 +28,13 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # tests import oracle.py and strategies.py by name
 
-settings.register_profile(
-    "deterministic",
-    max_examples=50,
-    deadline=None,  # kernels may compile inside the first example
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.load_profile("deterministic")
+for profile, examples in (("fast", 30), ("slow", 200)):  # pytest --hypothesis-profile slow, see .ci/slow
+    settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,  # kernels may compile inside the first example
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+settings.load_profile("fast")

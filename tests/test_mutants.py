@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -23,6 +24,23 @@ def test_the_list_is_of_this_checkout() -> None:
             file, _, name = test.partition("::")
             assert re.search(rf"^ *def {name}\(", (ROOT / file).read_text("utf-8"), re.MULTILINE) or not name, test
     assert len({(mutant.file, mutant.text, mutant.instead) for mutant in LIST}) == len(LIST)
+
+
+def marks_of(node: ast.FunctionDef | ast.Module) -> list[str]:
+    """Marks of a test, or those of all tests of a module; marks of single parameters are not among them."""
+    if isinstance(node, ast.FunctionDef):
+        return [ast.unparse(mark) for mark in node.decorator_list]
+    named = (statement for statement in node.body if isinstance(statement, ast.Assign))
+    return [ast.unparse(s.value) for s in named if ast.unparse(s.targets[0]) == "pytestmark"]
+
+
+def test_no_test_that_must_notice_is_slow() -> None:
+    for test in sorted({test for mutant in LIST for test in mutant.tests}):
+        file, _, name = test.partition("::")
+        tree = ast.parse((ROOT / file).read_text("utf-8"))
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name]
+        for node in (tree, *nodes):
+            assert not any("mark.slow" in mark and "parametrize" not in mark for mark in marks_of(node)), test
 
 
 @pytest.fixture
