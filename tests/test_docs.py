@@ -22,6 +22,7 @@ PAGES = (
     "adapters",
 )  # fmt: skip
 
+LONG = ("training", "clusters", "exports", "score")
 
 COMMANDS = ("exports",)
 """Pages whose commands run, too."""
@@ -41,7 +42,7 @@ def tables() -> Iterator[None]:
 
 
 @pytest.mark.filterwarnings("ignore:.isinstance.treespec:FutureWarning")  # within torch.onnx
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [pytest.param(p, marks=pytest.mark.slow) if p in LONG else p for p in PAGES])
 def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page in ("adapters", "environments", "training"):
         pytest.importorskip("stable_baselines3")

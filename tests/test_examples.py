@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -58,7 +59,9 @@ class PuffeRL:
 """What the script takes from PufferLib, whose trainer starts a thread that Python waits for."""
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if "ppo" in name else name for name in EXAMPLES]
+)
 def test_example_runs(name: str, tmp_path: Path) -> None:
     arguments, needs, word = EXAMPLES[name]
     for module in needs:
@@ -68,6 +71,7 @@ def test_example_runs(name: str, tmp_path: Path) -> None:
     assert word in done.stdout
 
 
+@pytest.mark.slow
 def test_the_thread_of_pufferlib_ends_though_training_fails(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "pufferlib").mkdir()
@@ -93,12 +97,16 @@ def test_the_thread_of_pufferlib_ends_though_training_fails(tmp_path: Path) -> N
     ],
 )
 def test_a_dataset_that_cannot_be_written_is_refused_before_episodes(
-    words: list[str], says: str, tmp_path: Path
+    words: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "own" / "there-v0").mkdir(parents=True)
-    done = run("minari_dataset.py", words, tmp_path)
-    assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["minari_dataset.py", *words])
+    with pytest.raises(SystemExit, match="^2$"):
+        runpy.run_path(str(ROOT / "examples" / "minari_dataset.py"), run_name="__main__")
+    error = capsys.readouterr().err
+    assert says in error and error.count("\n") == 1
 
 
 def run(

@@ -21,6 +21,7 @@ def make(folder: Path, *options: str) -> list[str]:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout.split()
 
 
+@pytest.mark.slow
 def test_plans_are_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(SCRIPTS))
     plans: Any = import_module("make_plans")

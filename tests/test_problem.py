@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import Problem, ProblemError, UnknownName
@@ -107,7 +108,7 @@ def test_a_capacity_of_zero_and_an_unlimited_one_are_allowed() -> None:
     assert Problem.from_arrays(COST, EDGES, memory_capacity=[0.0, INF]).memory_capacity.tolist() == [0.0, INF]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems())
 def test_everything_is_read_only_and_contiguous(problem: Problem) -> None:
     for array in [*problem.arrays, problem.edge_source, problem.mean_cost, problem.mean_communication]:
@@ -123,7 +124,7 @@ def test_the_callers_arrays_stay_its_own() -> None:
     assert cost.flags.writeable
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems())
 def test_neighbour_lists_agree_with_the_edges(problem: Problem) -> None:
     p = problem.arrays

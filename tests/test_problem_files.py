@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import strategies
+from effort import examples
 from hypothesis import given, settings
 
 from hetgym import Problem, ProblemError, load_problem
@@ -31,7 +32,7 @@ def saved(tmp_path: Path) -> Path:
     return path
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems())
 def test_round_trip_is_exact(tmp_path_factory: pytest.TempPathFactory, problem: Problem) -> None:
     path = tmp_path_factory.mktemp("archive") / "problem.npz"

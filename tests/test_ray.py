@@ -25,6 +25,7 @@ def test_a_missing_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_local_cluster_is_not_reached_from_elsewhere() -> None:
     pytest.importorskip("ray")
     psutil = pytest.importorskip("psutil")
@@ -42,6 +43,7 @@ def test_a_local_cluster_is_not_reached_from_elsewhere() -> None:
         assert (getattr(address, "ipv4_mapped", None) or address).is_loopback, f"a listener on {address}"
 
 
+@pytest.mark.slow
 def test_sigterm_stays_what_it_was() -> None:
     pytest.importorskip("ray")
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -21,7 +21,9 @@ def test_there_are_blocks() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # raised inside torch.export
-@pytest.mark.parametrize("number", range(len(BLOCKS)))
+@pytest.mark.parametrize(
+    "number", [pytest.param(k, marks=pytest.mark.slow) if "with Cluster(" in b else k for k, b in enumerate(BLOCKS)]
+)
 def test_block_runs(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"hetgym": hetgym}

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hetgym.schedule
@@ -161,7 +162,7 @@ def test_the_validator_is_independent_of_the_simulator() -> None:
     }
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(case=strategies.cases())
 def test_legal_schedules_pass(case: tuple[Problem, Schedule]) -> None:
     problem, schedule = case
@@ -170,7 +171,7 @@ def test_legal_schedules_pass(case: tuple[Problem, Schedule]) -> None:
     assert report.remote_bytes >= 0.0
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(problem=strategies.problems(min_operators=2, allow_inf=False), data=st.data())
 def test_swapping_a_producer_behind_its_reader_deadlocks(problem: Problem, data: st.DataObject) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
@@ -185,7 +186,7 @@ def test_swapping_a_producer_behind_its_reader_deadlocks(problem: Problem, data:
             validate(problem, Schedule(schedule.assignment, order=[order] + [[]] * (problem.num_devices - 1)))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(case=strategies.cases())
 def test_dict_round_trip(case: tuple[Problem, Schedule]) -> None:
     _, schedule = case

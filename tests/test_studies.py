@@ -58,6 +58,7 @@ def field(*arguments: str) -> str:
     return subprocess.run(command, cwd=BENCHMARKS, check=True, capture_output=True, text=True, timeout=300).stdout
 
 
+@pytest.mark.slow
 def test_field_study_reads_exported_instances(tmp_path: Path) -> None:
     """Two operators in a chain, apart: 2 s, a transfer of 1 + 4 * 0.5 s, and 3 s."""
     instance = {
@@ -79,6 +80,7 @@ def test_field_study_reads_exported_instances(tmp_path: Path) -> None:
     assert all(row["over peer"] == pytest.approx(0.5) for name, row in rows.items() if name != "peer")
 
 
+@pytest.mark.slow
 def test_graphs_of_doppler_are_read_as_its_simulator_runs_them(tmp_path: Path) -> None:
     """Two devices; the second operator waits for 0.5 s of transfer if it runs apart from the first."""
     document = {"cost": [2.0, 3.0, 1.0], "edges": [[0, 1, 0.5], [0, 2, 0.0]], "devices": 2}
@@ -95,6 +97,7 @@ def test_graphs_of_doppler_are_read_as_its_simulator_runs_them(tmp_path: Path) -
     assert json.loads(found) == [["named", cost, 5.5], ["small", cost, 5.5]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"cost": 3, "edges": [], "devices": 2}', '{"cost": [1], "edges": [[0, 9]], "devices": 2}']
 )
@@ -106,6 +109,7 @@ def test_what_is_no_graph_of_doppler_is_refused_in_a_sentence(text: str, tmp_pat
         (tmp_path / "bad.json").write_text(text)
 
 
+@pytest.mark.slow
 def test_field_study_skips_what_it_has_no_data_for() -> None:
     assert field("doppler").startswith("doppler: skipped")
 

@@ -27,7 +27,13 @@ def table() -> Iterator[None]:
         unregister(name)
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in TUTORIALS.glob("*.ipynb")))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(path.stem, marks=pytest.mark.slow) if path.stem.startswith("validate") else path.stem
+        for path in sorted(TUTORIALS.glob("*.ipynb"))
+    ],
+)
 def test_notebook_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch_geometric"), pytest.importorskip("sb3_contrib")
     if name == "validate-on-my-machine" and (sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2):

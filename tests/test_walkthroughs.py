@@ -49,6 +49,7 @@ def empty(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_papers_figure_set_from_one_command(empty: Path) -> None:
     pytest.importorskip("matplotlib"), pytest.importorskip("scipy")
     done = walk("papers", "A figure set from one command", empty)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import strategies
 from brief import brief
+from effort import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -80,7 +81,7 @@ def assert_keeps_the_contract(scheduler: Baseline, problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems())
 def test_any_problem(name: str, problem: Problem) -> None:
     assert_keeps_the_contract(brief(name), problem)
@@ -110,13 +111,23 @@ ONLY = {
 }
 
 
+ROLLED_OUT = ("dispatch", "planned-dispatch", "dispatch-v1", "dispatch-v2", "place-v1", "place-v1-search")
+"""Schedulers whose decisions are rolled out to the end."""
+
+
 @pytest.mark.parametrize("case", ONLY)
 @pytest.mark.parametrize("name", NAMES)
 def test_edge_cases(name: str, case: str) -> None:
     problem = ONLY[case]
-    if problem.num_operators == 1000 and name.startswith("dispatch-"):  # decisions are rolled out to the end
-        problem = large(500)
+    if problem.num_operators == 1000 and name in ROLLED_OUT:
+        problem = large(150)
     assert_keeps_the_contract(get(name), problem)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if name in ROLLED_OUT])
+def test_large_problems_with_decisions_that_are_rolled_out_to_the_end(name: str) -> None:
+    assert_keeps_the_contract(get(name), large(500))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -134,7 +145,7 @@ def fingerprint() -> str:
     return hashlib.sha256(json.dumps(schedules).encode()).hexdigest()
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
+@pytest.mark.parametrize("seed", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_the_same_in_any_process(seed: str) -> None:
     script = "import sys; sys.path[:0] = sys.argv[1:]; import test_contract; print(test_contract.fingerprint())"
     here = os.path.dirname(__file__)
@@ -158,14 +169,14 @@ def renumbered(problem: Problem, new: np.ndarray) -> Problem:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ID_DEPENDENT])
-@settings(max_examples=40)
+@examples(40)
 @given(problem=strategies.problems(costs=("continuous",), allow_zero=False), seed=st.integers(0, 2**32 - 1))
 def test_numbers_of_operators_do_not_matter(name: str, problem: Problem, seed: int) -> None:
     new = np.random.default_rng(seed).permutation(problem.num_operators)
     assert get(name)(renumbered(problem, new)).makespan == get(name)(problem).makespan
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(case=strategies.cases(("order",)), seed=st.integers(0, 2**32 - 1))
 def test_renumbering_problem_and_schedule_changes_no_time(case: tuple[Problem, Schedule], seed: int) -> None:
     problem, schedule = case
@@ -179,7 +190,7 @@ def test_renumbering_problem_and_schedule_changes_no_time(case: tuple[Problem, S
     assert after.makespan == before.makespan
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems())
 def test_cpgc_is_never_worse_than_its_starts(problem: Problem) -> None:
     for budget in (0, 500, 10_000):
@@ -306,16 +317,18 @@ UNIT_DEPENDENT = {
 """Schedulers whose result may change with a unit of time that is no power of two, and why."""
 
 
+@pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 3))])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_unit_of_time_does_not_matter(name: str) -> None:
+def test_the_unit_of_time_does_not_matter(name: str, first: int) -> None:
     """Nothing is compared with a constant, and ties are not broken by rounding: 1/3000 rounds every time anew."""
     units = (2.0, 2.0**-20) if name in UNIT_DEPENDENT else (2.0, 2.0**-20, 1 / 3000)
-    for seed in range(8 if get(name).kind in ("search", "policy") else 40):
+    for seed in range(first, 8 if get(name).kind in ("search", "policy") else 40, 4):
         assert_independent_of_the_unit(brief(name), seed, units)
 
 
+@pytest.mark.parametrize("first", [100, *(pytest.param(k, marks=pytest.mark.slow) for k in (101, 102, 103))])
 @pytest.mark.parametrize("name", ["cpop", "hcpt", "cpgc", "cpgc-partition", "rand-heft", "lns"])
-def test_the_unit_of_time_does_not_matter_where_sums_are_equal_up_to_rounding(name: str) -> None:
+def test_the_unit_of_time_does_not_matter_where_sums_are_equal_up_to_rounding(name: str, first: int) -> None:
     """Schedulers that compare sums of the same times in different orders, on many small problems."""
-    for seed in range(100, 160):
+    for seed in range(first, 160, 4):
         assert_independent_of_the_unit(brief(name), seed, (1 / 3000,))

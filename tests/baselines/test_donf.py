@@ -8,7 +8,8 @@ import numpy as np
 import oracle
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 
 from hetgym import ConfigError, Problem, ProblemError, Schedule, UnknownName, validate
 from hetgym.baselines import donf, donf_memory, get
@@ -25,7 +26,7 @@ def assert_equal(schedule: Schedule, plan: oracle.Plan) -> None:
 
 
 @pytest.mark.parametrize("model", COMMUNICATION)
-@settings(max_examples=150)
+@examples(150)
 @given(problem=strategies.problems(max_operators=25))
 def test_equals_oracle(model: str, problem: Problem) -> None:
     assert_equal(donf(problem, model), oracle.donf(problem, weighted_out_degree(problem).tolist(), model))
@@ -60,7 +61,7 @@ def exact_degrees(problem: Problem, kind: str, alpha: Fraction = Fraction(1, 2))
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems(max_operators=20))
 def test_variants_are_the_loop_with_other_priorities(name: str, problem: Problem) -> None:
     kind, model = VARIANTS[name]
@@ -121,7 +122,7 @@ def test_beliefs_differ_in_what_they_say() -> None:
         assert schedule.finish is not None and schedule.finish[2] == 17.0
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems())
 def test_memory_without_limits_is_donf(problem: Problem) -> None:
     limited, plain = donf_memory(problem), donf(problem)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import Problem, Schedule, simulate, validate
@@ -25,7 +26,7 @@ def drawn(seed: int, operators: int = 40) -> Problem:
     return powered(RandomMix(operators=(10, operators), devices=3)(np.random.default_rng(seed)), seed)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=st.integers(0, 10**6), runtime=st.sampled_from(["classic", "links", "fair", "ready", "framework"]))
 def test_reclaimed_slack_never_costs_time_or_energy(seed: int, runtime: str) -> None:
     problem = drawn(seed)
@@ -98,7 +99,7 @@ def test_front_has_no_dominated_plan_and_the_extremes() -> None:
     assert [item.values["makespan"] for item in trade_offs(textbook("topcuoglu"), ("makespan",))] == [80.0]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12))
 def test_nondominated_against_the_definition(points: list[tuple[int, int, int]]) -> None:
     kept = nondominated(np.array(points, np.float64))

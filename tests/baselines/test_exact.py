@@ -12,7 +12,8 @@ import oracle
 import pytest
 import strategies
 from brief import brief
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import ConfigError, MissingExtra, Problem, ProblemError, simulate, validate
@@ -35,7 +36,7 @@ def test_published_examples(example: str, optimum: float) -> None:
     assert get("cp-sat")(problem).makespan == optimum
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(problem=strategies.problems(max_operators=5, max_devices=3))
 def test_against_all_schedules(problem: Problem) -> None:
     solution = solve(problem, workers=1)
@@ -46,7 +47,7 @@ def test_against_all_schedules(problem: Problem) -> None:
     assert solution.schedule.makespan <= best * (1 + 20 / RESOLUTION)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(problem=strategies.problems(max_operators=12, max_devices=3))
 def test_contract(problem: Problem) -> None:
     solution = solve(problem, seconds=2.0, workers=1)
@@ -113,7 +114,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lower_bound(textbook("topcuoglu")) == 54.0
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problem=strategies.problems(max_operators=5, max_devices=3))
 def test_bounds_by_linear_programs(problem: Problem) -> None:
     best = oracle.optimum(problem)
@@ -138,7 +139,7 @@ def oracle_free_optimum(problem: Problem) -> float:
     return float(get("heft")(problem).makespan)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(problem=strategies.problems(max_operators=4, max_devices=3), data=st.data())
 def test_memory_against_all_placements(problem: Problem, data: st.DataObject) -> None:
     """The best of all placements that fit, each with the best order that the solver finds for it alone."""

@@ -10,7 +10,8 @@ import numpy as np
 import oracle
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import Problem
@@ -226,7 +227,7 @@ def assert_is(name: str, problem: Problem, board: Board) -> None:
 
 
 @pytest.mark.parametrize("name", RULES)
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems(max_operators=14, max_devices=4))
 def test_each_step_takes_what_the_rule_says(name: str, problem: Problem) -> None:
     board = Board(problem)
@@ -236,7 +237,7 @@ def test_each_step_takes_what_the_rule_says(name: str, problem: Problem) -> None
     assert_is(name, problem, board)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems(max_operators=10, max_devices=3, costs=("continuous",), allow_zero=False))
 def test_lookahead_tries_every_device_with_the_children(problem: Problem) -> None:
     board = Board(problem)
@@ -263,7 +264,7 @@ def test_lookahead_tries_every_device_with_the_children(problem: Problem) -> Non
 
 
 @pytest.mark.parametrize("name", ["fcfs", "sjf"])
-@settings(max_examples=80)
+@examples(80)
 @given(problem=strategies.problems(max_operators=16, max_devices=4, costs=("integer", "continuous"), allow_zero=False))
 def test_idle_devices_are_served_from_the_queue(name: str, problem: Problem) -> None:
     board = Board(problem)
@@ -284,7 +285,7 @@ def test_idle_devices_are_served_from_the_queue(name: str, problem: Problem) -> 
     assert_is(name, problem, board)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems(max_operators=14, max_devices=4))
 def test_fcp_keeps_as_many_in_order_as_there_are_devices(problem: Problem) -> None:
     board = Board(problem)
@@ -309,7 +310,7 @@ def test_fcp_keeps_as_many_in_order_as_there_are_devices(problem: Problem) -> No
     assert_is("fcp", problem, board)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems(max_operators=14, max_devices=4))
 def test_dps_takes_what_has_most_of_its_path_ahead(problem: Problem) -> None:
     board = Board(problem)
@@ -348,7 +349,7 @@ def whole_numbers(draw: st.DrawFn) -> Problem:
     return Problem.from_arrays(cost, edges, latency=float(rng.integers(0, 3)))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problem=whole_numbers())
 def test_hbmct_balances_one_group_after_the_other(problem: Problem) -> None:
     board = Board(problem)
@@ -392,7 +393,7 @@ def test_hbmct_balances_one_group_after_the_other(problem: Problem) -> None:
     assert_is("hbmct", problem, board)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problem=whole_numbers(), chunk=st.integers(1, 6))
 def test_ilha_first_places_what_needs_no_transfer(problem: Problem, chunk: int) -> None:
     board = Board(problem)
@@ -423,7 +424,7 @@ def test_ilha_first_places_what_needs_no_transfer(problem: Problem, chunk: int) 
     assert schedule.start.tolist() == [board.at[i][1] for i in range(problem.num_operators)]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems(max_operators=14, max_devices=4))
 def test_bsa_moves_operators_from_pivot_to_pivot(problem: Problem) -> None:
     board = Board(problem)

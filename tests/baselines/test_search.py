@@ -10,7 +10,8 @@ import numpy as np
 import oracle
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 
 from hetgym import ConfigError, Problem, Runtime, UnknownName
 from hetgym.baselines import get, heft, single_device
@@ -44,14 +45,14 @@ def plain_pilot(problem: Problem, insertion: bool, optimistic: bool) -> float:
 
 
 @pytest.mark.parametrize("name", PILOTS)
-@settings(max_examples=40)
+@examples(40)
 @given(problem=strategies.problems(max_operators=12, max_devices=4, costs=("continuous",)))
 def test_pilot_equals_its_rule_without_shortcuts(name: str, problem: Problem) -> None:
     expected = plain_pilot(problem, "append" not in name, "eft" not in name)
     assert get(name)(problem).makespan == pytest.approx(expected, rel=1e-9)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems())
 def test_pilot_is_never_worse_than_its_heuristic(problem: Problem) -> None:
     for budget in (0, 100, 10**6):
@@ -61,7 +62,7 @@ def test_pilot_is_never_worse_than_its_heuristic(problem: Problem) -> None:
         )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problem=strategies.problems(), runtime=strategies.runtimes(noise=0.0))
 def test_under_any_runtime_searches_are_never_worse_than_what_they_start_from(
     problem: Problem, runtime: Runtime
@@ -94,7 +95,7 @@ def mixed(count: int, **options: tuple[int, int]) -> list[Problem]:
 
 @pytest.mark.parametrize("options", [{}, {"decode": "order"}, {"decode": "insertion"}])
 @pytest.mark.parametrize("start", ["heft", "single-device", "peft"])
-@settings(max_examples=30)
+@examples(30)
 @given(problem=strategies.problems())
 def test_annealing_is_never_worse_than_its_start(options: dict[str, str], start: str, problem: Problem) -> None:
     first = get(start)(problem).makespan
@@ -102,7 +103,7 @@ def test_annealing_is_never_worse_than_its_start(options: dict[str, str], start:
         assert get("annealing", start=start, budget=budget, **options)(problem).makespan <= first
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problem=strategies.problems())
 def test_searches_are_never_worse_than_what_they_start_from(problem: Problem) -> None:
     for budget in (0, 3000):

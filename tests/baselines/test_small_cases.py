@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from steps import callable_step
 
@@ -184,7 +185,7 @@ start_on, book = callable_step(timeline.start_on), callable_step(timeline.book)
 
 
 @pytest.mark.parametrize("name", ["dls", "mh"])
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.machines(), runtime=strategies.runtimes(noise=0.0))
 def test_every_ready_operator_is_rated_again_where_transfers_are_booked(
     name: str, problem: Problem, runtime: Runtime

@@ -34,7 +34,7 @@ def helpers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("helpers")
-@pytest.mark.parametrize("ahead", [0, 1, 64])
+@pytest.mark.parametrize("ahead", [*(pytest.param(count, marks=pytest.mark.slow) for count in (0, 64)), 1])
 def test_rows_are_those_of_a_run_without_helpers(ahead: int) -> None:
     table = [baselines.get(name) for name in NAMES]
     found = run(SPECS, table, executor=WarmingUp(table, ahead))

@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 
 from hetgym import Problem, baselines
 from hetgym.bench.attempt import Attempt, attempt
@@ -15,7 +16,7 @@ from hetgym.bench.wire import pack_attempt, unpack_attempt
 from hetgym.workloads.packing import pack_problem, unpack_problem
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problem=strategies.problems())
 def test_problems(problem: Problem) -> None:
     again = unpack_problem(pack_problem(problem))
@@ -27,7 +28,7 @@ def test_problems(problem: Problem) -> None:
     )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problem=strategies.problems())
 def test_attempts(problem: Problem) -> None:
     made = attempt(baselines.get("heft"), problem, ["classic", "links", "framework"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import textwrap
 from pathlib import Path
@@ -11,6 +12,8 @@ from cli.commands import ENVIRONMENT, ask, command, run, said
 
 import hetgym
 from hetgym.cli.app import LONGEST_WORD, _with_values
+
+slow = functools.partial(pytest.param, marks=pytest.mark.slow)
 
 
 def test_version_and_help(tmp_path: Path) -> None:
@@ -97,7 +100,7 @@ def test_a_mistake_costs_one_line_and_exit_code_2(tmp_path: Path, words: list[st
 
 
 @pytest.mark.parametrize(
-    "words", [["bench", "--schedulers", "heftt"], ["plan", "gone.onnx", "--platform", "cpu-gpu"], ["plan"]]
+    "words", [["bench", "--schedulers", "heftt"], slow(["plan", "gone.onnx", "--platform", "cpu-gpu"]), slow(["plan"])]
 )
 def test_a_mistake_ends_a_process_alike(tmp_path: Path, words: list[str]) -> None:
     done, asked = run(*words, cwd=tmp_path), ask(*words, cwd=tmp_path)
@@ -149,13 +152,13 @@ CLOSED = "hetgym: error: standard output cannot be written (Bad file descriptor)
     ("line", "told"),
     [
         ("HETGYM list schedulers | head -n 1 > /dev/null; echo ${PIPESTATUS[0]} >&2", "0\n"),
-        ("HETGYM list schedulers --json | true; echo ${PIPESTATUS[0]} >&2", "0\n"),
+        slow("HETGYM list schedulers --json | true; echo ${PIPESTATUS[0]} >&2", "0\n"),
         ("HETGYM list schedulers > /dev/full; echo $? >&2", FULL),
-        ("HETGYM list schedulers --json > /dev/full; echo $? >&2", FULL),
+        slow("HETGYM list schedulers --json > /dev/full; echo $? >&2", FULL),
         ("HETGYM --help > /dev/full; echo $? >&2", FULL),
         ("HETGYM list schedulers >&-; echo $? >&2", CLOSED),
         ("exec 3>&2; HETGYM list schedulrs 2> /dev/full; echo $? >&3", "2\n"),
-        ("exec 3>&2; HETGYM list schedulrs 2>&-; echo $? >&3", "2\n"),
+        slow("exec 3>&2; HETGYM list schedulrs 2>&-; echo $? >&3", "2\n"),
     ],
 )
 def test_output_that_cannot_be_written(tmp_path: Path, line: str, told: str) -> None:
@@ -166,7 +169,8 @@ def test_output_that_cannot_be_written(tmp_path: Path, line: str, told: str) -> 
     ("encoding", "words"),
     [
         ("ascii", "list schedulers"),
-        *((name, "plan alexnet --platform cpu-gpu --schedulers heft,cpop") for name in ("ascii", "latin-1", "cp1252")),
+        ("cp1252", "plan alexnet --platform cpu-gpu --schedulers heft,cpop"),
+        *(slow(name, "plan alexnet --platform cpu-gpu --schedulers heft,cpop") for name in ("ascii", "latin-1")),
     ],
 )
 def test_encodings_without_typography(tmp_path: Path, encoding: str, words: str) -> None:

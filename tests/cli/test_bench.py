@@ -41,6 +41,7 @@ PLUGINS = textwrap.dedent("""
 """)
 
 
+@pytest.mark.slow
 def test_the_first_run_compiles_in_several_processes(tmp_path: Path) -> None:
     """Both runs give the same rows in the same order, whatever was compiled while others ran."""
     words = ("bench", "--suite", "quick", "--schedulers", "olb,heft,peft", "--runtimes", "classic")
@@ -155,7 +156,7 @@ def stopped(tmp_path: Path, how: signal.Signals) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGHUP])
 def test_a_stopped_run_keeps_finished_rows_and_writes_the_summary(tmp_path: Path, how: signal.Signals) -> None:
     process = stopped(tmp_path, how)
     out, error = process.communicate(timeout=300)

@@ -13,7 +13,9 @@ from hetgym import load_graph
 from hetgym.cli.catalogue import CATALOGUES
 
 
-@pytest.mark.parametrize("what", CATALOGUES)
+@pytest.mark.parametrize(
+    "what", [pytest.param(name, marks=pytest.mark.slow) if name == "datasets" else name for name in CATALOGUES]
+)
 def test_lists(what: str, tmp_path: Path) -> None:
     entries: list[dict[str, Any]] = json.loads(ask("list", what, "--json", cwd=tmp_path).stdout)[what]
     shown = ask("list", what, cwd=tmp_path)

@@ -17,20 +17,14 @@ from hetgym.profiling.host import HostSettings
 CORE = str(min(os.sched_getaffinity(0)))
 
 
-@pytest.fixture(scope="module")
-def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which ``hetgym profile mine`` has run."""
+@pytest.mark.slow
+def test_a_profile_is_a_dataset(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    folder = tmp_path_factory.mktemp("profile")
     words = "--designs relu --share 0.05 --networks 1 --models squeezenet --passes 1 --cores"
-    done = run("profile", "mine", *words.split(), CORE, cwd=folder)
+    done = run("profile", "mine", *words.split(), CORE, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "measurements/mine.csv.gz" in done.stdout
-    return folder
-
-
-def test_a_profile_is_a_dataset(profiled: Path) -> None:
-    dataset = Dataset.load(profiled / "measurements" / "mine.csv.gz")
+    dataset = Dataset.load(tmp_path / "measurements" / "mine.csv.gz")
     sources = {row.source for row in dataset.table}
     assert {"relu", "random-0-plain", "squeezenet"} == sources
     assert all(row.status == "ok" for row in dataset.table)
@@ -39,8 +33,13 @@ def test_a_profile_is_a_dataset(profiled: Path) -> None:
     assert set(dataset.table.graphs()) == {"random-0-plain", "squeezenet"}
 
 
-def test_a_table_that_is_there_is_not_overwritten(profiled: Path) -> None:
-    done = ask("profile", "mine", "--designs", "relu", "--networks", "0", "--cores", CORE, cwd=profiled)
+def test_a_table_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    table = tmp_path / "measurements" / "mine.csv.gz"
+    table.parent.mkdir()
+    table.write_bytes(b"")
+    done = ask("profile", "mine", "--designs", "relu", "--networks", "0", "--cores", CORE, cwd=tmp_path)
+    assert table.read_bytes() == b""
     assert (done.returncode, done.stdout) == (2, "")
     assert "give another --name" not in done.stderr
     assert "is there already" in done.stderr

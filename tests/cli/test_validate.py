@@ -19,6 +19,7 @@ DEVICES = f"cpu{CORES[0]}:full,cpu{CORES[-1]}:avx2"
 EASY = ("--processors", DEVICES, "--placements", "3", "--rounds", "2", "--calibration-rounds", "2", "--limit", "inf")
 
 
+@pytest.mark.slow
 def test_it_prints_a_table_and_writes_a_folder(tmp_path: Path) -> None:
     to_json(diamond(48, 4), tmp_path / "small.json")
     done = run("validate", "--models", "small.json", *EASY, "--name", "one", cwd=tmp_path)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import load_graph
@@ -163,7 +164,7 @@ TENSORS = st.builds(Tensor, SHAPES, st.sampled_from(["float32", "int64", "bool",
 SAFE = [kind for kind, spec in KINDS.items() if spec.family not in ("conv", "matmul", "recurrent", "pool")]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     st.sampled_from([*SAFE, "Unheard", "Fused-conv", "Gradient-matmul", "Gradient-pool"]),
     st.lists(TENSORS, max_size=4),

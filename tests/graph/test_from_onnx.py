@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -473,7 +474,7 @@ def test_broken_files(tmp_path):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@examples(60)
 def test_damaged_files_give_a_graph_or_one_sentence(seed, tmp_path_factory):
     rng = np.random.default_rng(seed)
     data = bytearray((LIGHT / "light_bvlc_alexnet.onnx").read_bytes())

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
@@ -292,7 +293,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return {name: data for name, data in unpacked(path.read_bytes()).items() if name.endswith(".json")}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @pytest.mark.filterwarnings("ignore::hetgym.errors.HetgymWarning")
 @given(data=st.data())
 def test_any_damage_is_a_graph_or_one_sentence(

@@ -7,7 +7,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym.errors import GraphError
@@ -305,7 +306,7 @@ PLACES = list(places(DOCUMENT))
 
 
 @given(st.lists(st.tuples(st.sampled_from(PLACES), JSON), min_size=1, max_size=2))
-@settings(max_examples=400)
+@examples(400)
 def test_any_document_gives_a_graph_or_one_sentence(changes):
     document = DOCUMENT
     for where, value in changes:
@@ -322,7 +323,7 @@ def test_any_document_gives_a_graph_or_one_sentence(changes):
 
 
 @given(seed=st.integers(0, 2**32 - 1), packed=st.booleans())
-@settings(max_examples=200)
+@examples(200)
 def test_any_bytes_give_a_graph_or_one_sentence(seed, packed, tmp_path_factory):
     rng = np.random.default_rng(seed)
     text = (zoo.FOLDER / "zfnet512.json.gz").read_bytes()

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from pipeline_tools import pipelines, small_chain
 
@@ -41,7 +42,7 @@ def test_a_chain_by_hand() -> None:
     assert step.value == (2 + 1) * 13.0
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=pipelines())
 def test_throughput_is_the_problems_max_load(problem: PipelineProblem) -> None:
     """Colours, skip connections, backward operators: a cut that fits is legal, and worth its largest load."""
@@ -61,7 +62,7 @@ def test_throughput_is_the_problems_max_load(problem: PipelineProblem) -> None:
                 problem.check(assignment)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(seed=st.integers(0, 2**32 - 1), schedule=st.sampled_from(["gpipe", "1f1b", "zb-h1"]))
 def test_latency_and_training_are_makespans(seed: int, schedule: str) -> None:
     step = small_chain(np.random.default_rng(seed), 4)

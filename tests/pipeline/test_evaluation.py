@@ -8,7 +8,8 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from pipeline_tools import slow_makespan
 
@@ -17,7 +18,7 @@ from hetgym.pipeline import SCHEDULES, FlowShop, Pass, makespan, orders, run
 from hetgym.pipeline.evaluation import flow_table, last_finish, pass_table, schedule_table
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     name=st.sampled_from(sorted(SCHEDULES)),
     stages=st.integers(1, 5),
@@ -46,7 +47,7 @@ def test_schedules_to_the_last_bit(
     assert found == run(passes, times[0], times[1], weight, transfer).makespan
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     jobs=st.integers(1, 8),
     stages=st.integers(1, 5),

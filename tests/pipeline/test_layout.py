@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from pipeline_tools import small_chain
 from steps import callable_step
@@ -100,7 +101,7 @@ def test_blocks_of_a_network_have_the_values_of_cuts() -> None:
             assert bench.price(1) == pytest.approx(value, rel=1e-9)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(seed=st.integers(0, 2**32 - 1), chunks=st.integers(1, 3))
 def test_a_layout_fits_if_its_cut_does(seed: int, chunks: int) -> None:
     """All cuts of a small chain with tight memory and blocks that a device cannot run."""
@@ -158,7 +159,7 @@ def test_changes_are_small() -> None:
     assert {kind for kind, _ in seen} == set(range(KINDS)) and {rounds for _, rounds in seen} == {1, 2, 3}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(seed=st.integers(0, 2**32 - 1), objective=st.sampled_from(OBJECTIVES))
 def test_starts_have_the_values_of_the_tables(seed: int, objective: Objective) -> None:
     """The start without a limit on the largest load has the least sum of loads that the tables know; all fit."""

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from pipeline_tools import small_chain
 
@@ -44,7 +45,7 @@ def test_the_kind_that_is_faster_alone() -> None:
     assert cuts.reference_cut == (Stage(0, 2, 2), Stage(2, 4, 3)) and (cuts.alone, cuts.reference) == (4.0, 2.0)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(seed=st.integers(0, 2**32 - 1), objective=st.sampled_from([Objective(), Objective("training")]))
 def test_a_cut_that_fits_is_found(seed: int, objective: Objective) -> None:
     """Whenever the table of room says that something fits, the walk through it ends with a cut that does."""

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from pipeline_tools import small_chain
 
@@ -31,7 +32,7 @@ def best_rest(cuts: CutProblem, start: int, devices: tuple[int, ...], value: str
     return best
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(seed=st.integers(0, 2**32 - 1), objective=st.sampled_from(["throughput", "latency"]))
 def test_best_cuts_of_what_is_left(seed: int, objective: str) -> None:
     try:

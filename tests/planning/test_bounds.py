@@ -7,6 +7,7 @@ import oracle
 import pytest
 import strategies
 from brief import brief
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,7 +47,7 @@ def test_a_bound_is_reached_where_it_can_be() -> None:
     assert area_bound(flat) == 4.0 == oracle.optimum(flat)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(data=st.data())
 def test_no_run_under_any_runtime_is_shorter_than_its_bound(data: st.DataObject) -> None:
     problem = data.draw(strategies.machines())

@@ -6,7 +6,8 @@ import numpy as np
 import oracle
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import ConfigError, InvalidSchedule, Problem
@@ -23,7 +24,7 @@ INF = np.inf
 
 
 @pytest.mark.parametrize("insertion", [True, False])
-@settings(max_examples=150)
+@examples(150)
 @given(problem=strategies.problems(max_operators=25), seed=st.integers(0, 2**32 - 1))
 def test_place_in_order_equals_oracle(insertion: bool, problem: Problem, seed: int) -> None:
     n, d = problem.num_operators, problem.num_devices

@@ -7,7 +7,8 @@ import numpy as np
 import oracle
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import Problem
@@ -44,7 +45,7 @@ def test_weighted_out_degree_as_defined(name: str) -> None:
     assert degrees.weighted_out_degree(textbook(name)) == pytest.approx(WEIGHTED_OUT_DEGREE, rel=1e-14)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problem=strategies.problems(max_operators=20))
 def test_ranks_equal_the_formulas(problem: Problem) -> None:
     close = {"rel": 1e-12, "abs": 1e-12}
@@ -54,7 +55,7 @@ def test_ranks_equal_the_formulas(problem: Problem) -> None:
     assert degrees.weighted_out_degree(problem).tolist() == oracle.weighted_out_degree(problem)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(problem=strategies.problems(max_operators=20, costs=("continuous",)))
 def test_longest_upward_rank_is_networkx_longest_path(problem: Problem) -> None:
     graph = nx.DiGraph()
@@ -81,7 +82,7 @@ def test_optimistic_cost_passes_over_devices_that_cannot_run_the_successor() -> 
     assert ranks.optimistic_cost(problem).tolist() == [[7.0, 5.0], [0.0, 0.0]]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems(max_operators=15), seed=st.integers(0, 2**32 - 1))
 def test_assigned_bottom_level_is_the_makespan_without_queues(problem: Problem, seed: int) -> None:
     """The largest level is what a device for every operator alone would take: the longest path."""
@@ -98,7 +99,7 @@ def test_assigned_bottom_level_is_the_makespan_without_queues(problem: Problem, 
     assert levels.max() == pytest.approx(max(finish.values()), rel=1e-12, abs=1e-15)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problem=strategies.problems(max_operators=25), seed=st.integers(0, 2**32 - 1), ties=st.booleans())
 def test_list_order_equals_oracle(problem: Problem, seed: int, ties: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -8,7 +8,8 @@ import numpy as np
 import oracle
 import pytest
 import strategies
-from hypothesis import example, given, settings
+from effort import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 from steps import callable_step
 
@@ -28,7 +29,7 @@ def single_device(durations: list[float]) -> Problem:
     return Problem.from_arrays([[c] for c in durations], [])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     jobs=st.lists(
         st.tuples(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]), st.sampled_from([0.0, 0.0, 1.0, 2.0, 5.0, 9.0])),
@@ -61,7 +62,7 @@ def test_earliest_start_is_the_first_gap(jobs: list[tuple[float, float]], copies
 
 
 @pytest.mark.parametrize("insertion", [True, False])
-@settings(max_examples=150)
+@examples(150)
 @given(problem=strategies.problems())
 def test_planned_times_come_true(insertion: bool, problem: Problem) -> None:
     """The orders read off a timeline never deadlock, and running them gives the planned times exactly."""

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from steps import callable_step
 
@@ -43,7 +44,7 @@ def assert_whole(problem: Problem, s: device_orders.DeviceOrders) -> None:
     assert not s.marked.any()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(strategies.problems(max_operators=14), st.integers(0, 2**32 - 1))
 def test_changes_keep_heads_tails_and_a_topological_order(problem: Problem, seed: int) -> None:
     rng, p = np.random.default_rng(seed), problem.arrays
@@ -72,7 +73,7 @@ def test_changes_keep_heads_tails_and_a_topological_order(problem: Problem, seed
         assert_whole(problem, s)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(strategies.problems(), st.integers(0, 2**32 - 1))
 def test_the_path_is_a_longest_one(problem: Problem, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -89,7 +90,7 @@ def test_the_path_is_a_longest_one(problem: Problem, seed: int) -> None:
         assert s.head[j] == finish if s.previous[j] == i else s.head[j] == finish + sent[i, j]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(strategies.problems(max_operators=14), st.integers(0, 2**32 - 1))
 def test_operators_go_to_other_devices_and_circles_change_nothing(problem: Problem, seed: int) -> None:
     rng, p = np.random.default_rng(seed), problem.arrays

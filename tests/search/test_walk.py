@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from steps import callable_step
 
@@ -41,7 +42,7 @@ def assert_exact(problem: Problem, walk: walks.Walk) -> None:
 
 
 @pytest.mark.parametrize("by_level", [False, True])
-@settings(max_examples=150)
+@examples(150)
 @given(problem=strategies.problems(), seed=st.integers(0, 2**32 - 1))
 def test_a_changed_schedule_is_that_of_a_fresh_decoding(by_level: bool, problem: Problem, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -76,7 +77,7 @@ def test_a_changed_schedule_is_that_of_a_fresh_decoding(by_level: bool, problem:
         assert_exact(problem, walk)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems(), seed=st.integers(0, 2**32 - 1), first=st.integers(0, 40))
 def test_a_prefix_is_what_was_placed_before(problem: Problem, seed: int, first: int) -> None:
     arrays, n, d = problem.arrays, problem.num_operators, problem.num_devices

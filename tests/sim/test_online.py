@@ -8,6 +8,7 @@ import numpy as np
 import oracle_online
 import pytest
 import strategies
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,7 +87,7 @@ def follow(schedule: Schedule) -> Any:
     return decide
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     case=strategies.cases(("order",)),
     communication=st.sampled_from(["free", "fifo", "fair", "endpoint"]),

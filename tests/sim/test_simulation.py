@@ -12,7 +12,8 @@ import numpy as np
 import oracle_runtime
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import Problem, Runtime, Schedule, Trace, evaluate, simulate
@@ -65,7 +66,7 @@ def runs(draw: st.DrawFn, kinds: tuple[str, ...] = ("order", "priority", "start"
 # In every run.
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(run=runs())
 def test_operators_are_physical(run: tuple[Problem, Schedule, Runtime, Trace]) -> None:
     problem, schedule, runtime, trace = run
@@ -95,7 +96,7 @@ def test_operators_are_physical(run: tuple[Problem, Schedule, Runtime, Trace]) -
                 assert (trace.start[row] >= np.arange(1, len(row) + 1) * runtime.dispatch).all()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(run=runs())
 def test_transfers_are_physical(run: tuple[Problem, Schedule, Runtime, Trace]) -> None:
     problem, _, runtime, trace = run
@@ -121,7 +122,7 @@ def test_transfers_are_physical(run: tuple[Problem, Schedule, Runtime, Trace]) -
         assert_disjoint(intervals)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(run=runs(communication="fair"))
 def test_no_link_carries_more_than_its_bandwidth(run: tuple[Problem, Schedule, Runtime, Trace]) -> None:
     """Whatever begins and ends within a span of time fits through the link in that time."""
@@ -137,7 +138,7 @@ def test_no_link_carries_more_than_its_bandwidth(run: tuple[Problem, Schedule, R
             assert inside <= room or inside == 0
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(data=st.data())
 def test_rates_of_the_reference_are_max_min_fair(data: st.DataObject) -> None:
     """Every flow crosses a link that is full and on which no other flow is faster (Bertsekas, Gallager)."""
@@ -156,7 +157,7 @@ def test_rates_of_the_reference_are_max_min_fair(data: st.DataObject) -> None:
         )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(run=runs(dispatch=0.5))
 def test_time_has_no_unit(run: tuple[Problem, Schedule, Runtime, Trace]) -> None:
     """Twice as slow in everything is twice as long, to the last bit."""
@@ -177,7 +178,7 @@ def test_time_has_no_unit(run: tuple[Problem, Schedule, Runtime, Trace]) -> None
 FIXED = ("order", "start")
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(run=runs(FIXED, order="fixed", overlap=0.0))
 def test_contention_never_helps_a_fixed_order(run: tuple[Problem, Schedule, Runtime, Trace]) -> None:
     problem, schedule, runtime, _ = run
@@ -189,7 +190,7 @@ def test_contention_never_helps_a_fixed_order(run: tuple[Problem, Schedule, Runt
     assert (trace.arrived >= free.arrived - rounding).all()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(run=runs(FIXED, communication="fifo", order="fixed", streams=1, overlap=0.0))
 def test_sharing_links_or_endpoints_is_worse_than_a_link_for_each_pair(
     run: tuple[Problem, Schedule, Runtime, Trace],
@@ -201,7 +202,7 @@ def test_sharing_links_or_endpoints_is_worse_than_a_link_for_each_pair(
     assert (endpoint.start >= private.start).all()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_operators_that_leave_room_for_each_other_do_not_slow_each_other_down(data: st.DataObject) -> None:
     problem = data.draw(strategies.machines()).replace(occupancy=1 / 4)
@@ -213,7 +214,7 @@ def test_operators_that_leave_room_for_each_other_do_not_slow_each_other_down(da
     assert np.any([trace.start + duration == trace.finish for duration in slowed], axis=0).all()
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(data=st.data())
 def test_whole_operators_gain_nothing_from_streams(data: st.DataObject) -> None:
     problem = data.draw(strategies.machines(max_devices=1)).replace(occupancy=1.0)
@@ -239,7 +240,7 @@ HARDER = {
 
 @pytest.mark.parametrize("harder", HARDER)
 @pytest.mark.parametrize("communication", ["free", "fifo"])
-@settings(max_examples=80)
+@examples(80)
 @given(data=st.data())
 def test_harder_never_helps_a_fixed_order_on_links_of_its_own(
     communication: str, harder: str, data: st.DataObject
@@ -253,7 +254,7 @@ def test_harder_never_helps_a_fixed_order_on_links_of_its_own(
     assert (hard.arrived >= easy.arrived).all()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(run=runs(("order",), transfers="per_edge", order="fixed", streams=1, overlap=0.0))
 def test_copies_of_equal_size_never_hurt_a_fixed_order(run: tuple[Problem, Schedule, Runtime, Trace]) -> None:
     problem, schedule, runtime, _ = run
@@ -268,7 +269,7 @@ def test_copies_of_equal_size_never_hurt_a_fixed_order(run: tuple[Problem, Sched
 # Evaluation.
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 @pytest.mark.parametrize("decode", DECODES)
 def test_evaluate_equals_simulating_the_decoded_schedules(decode: str, data: st.DataObject) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import oracle
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import Problem, Schedule, evaluate, simulate
@@ -31,7 +32,7 @@ def assert_same(problem: Problem, schedule: Schedule, runtime: str) -> None:
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("kind", ["order", "priority", "start"])
-@settings(max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_equals_oracle(runtime: str, kind: str, data: st.DataObject) -> None:
     problem, schedule = data.draw(strategies.cases((kind,)))
@@ -40,7 +41,7 @@ def test_equals_oracle(runtime: str, kind: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("decode", DECODES)
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems(max_operators=25), seed=st.integers(0, 2**32 - 1))
 def test_evaluate_equals_simulating_the_decoded_schedule(
     runtime: str, decode: str, problem: Problem, seed: int
@@ -58,7 +59,7 @@ def test_evaluate_equals_simulating_the_decoded_schedule(
             assert makespan == plan.makespan
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=strategies.problems(max_operators=20), data=st.data())
 def test_evaluate_takes_schedules(problem: Problem, data: st.DataObject) -> None:
     candidates = [data.draw(strategies.schedules(problem)) for _ in range(3)]
@@ -66,7 +67,7 @@ def test_evaluate_takes_schedules(problem: Problem, data: st.DataObject) -> None
     assert evaluate(problem, candidates, "links").tolist() == expected
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(case=strategies.cases(("order", "start")))
 def test_contention_never_helps_a_fixed_order(case: tuple[Problem, Schedule]) -> None:
     problem, schedule = case
@@ -75,7 +76,7 @@ def test_contention_never_helps_a_fixed_order(case: tuple[Problem, Schedule]) ->
     assert (fifo.arrived >= free.arrived).all()
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(case=strategies.cases())
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_trace_is_physical(runtime: str, case: tuple[Problem, Schedule]) -> None:

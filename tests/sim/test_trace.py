@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hetgym
@@ -97,7 +98,7 @@ def test_chrome_trace(trace: Trace, tmp_path: Path) -> None:
     ]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(case=strategies.cases())
 def test_chrome_trace_holds_everything_once(case: tuple[Problem, Schedule]) -> None:
     problem, schedule = case
@@ -220,7 +221,7 @@ def test_time_units(seconds: float, unit: str) -> None:
     assert time_unit(seconds)[1] == unit
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(case=strategies.cases())
 def test_utilisation_is_busy_time_over_makespan(case: tuple[Problem, Schedule]) -> None:
     trace = simulate(*case)

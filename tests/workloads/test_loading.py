@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hetgym
@@ -395,7 +396,7 @@ JUNK = st.one_of(
 
 
 @pytest.mark.filterwarnings("ignore::hetgym.errors.HetgymWarning")
-@settings(max_examples=400)
+@examples(400)
 @given(data=st.data())
 def test_any_damage_is_a_problem_or_one_sentence(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     document = copy.deepcopy(DOCUMENTS[data.draw(st.sampled_from(sorted(DOCUMENTS)))])

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import (
@@ -246,7 +247,7 @@ ODD = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(data=st.data())
 def test_any_document_is_a_suite_or_one_sentence(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     document = copy.deepcopy(DOCUMENT)

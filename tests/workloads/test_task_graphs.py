@@ -8,7 +8,8 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hetgym
@@ -320,7 +321,7 @@ def test_attributes_that_nobody_draws_are_noted(tmp_path: Path, text: str, note:
 
 
 @pytest.mark.filterwarnings("ignore::hetgym.errors.HetgymWarning")
-@settings(max_examples=200)
+@examples(200)
 @given(data=st.data())
 def test_any_damage_is_a_problem_or_one_sentence(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     name, text = data.draw(st.sampled_from([("p.stg", PLAIN), ("c.stg", COMMUNICATION), ("d.dot", DOT)]))

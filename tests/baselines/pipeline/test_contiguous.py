@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from pipeline_tools import best_of_all, distinct_colours
 
@@ -11,7 +12,7 @@ from hetgym.baselines.pipeline import contiguous_dp, equal_cut
 from hetgym.pipeline import DeviceKind, PipelineProblem
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(n=st.integers(1, 7), seed=st.integers(0, 2**32 - 1))
 def test_chains_on_different_devices(n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from pipeline_tools import best_of_all, pipelines
 
 from hetgym import ConfigError, InvalidSchedule, ProblemError
@@ -17,7 +18,7 @@ from hetgym.baselines.pipeline.downset_kernel import fill_values
 from hetgym.pipeline import DeviceKind, PipelineProblem, load
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(problem=pipelines())
 def test_downset_dp_is_optimal(problem: PipelineProblem) -> None:
     best = best_of_all(problem)
@@ -34,7 +35,7 @@ def test_too_many_downsets() -> None:
         downset_dp(free, limit=1000)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=pipelines(max_operators=10))
 def test_methods_are_legal_and_ordered(problem: PipelineProblem) -> None:
     value = {}

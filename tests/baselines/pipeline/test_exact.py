@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from pipeline_tools import best_of_all, pipelines
 
 from hetgym import ConfigError, ProblemError
@@ -15,7 +16,7 @@ from hetgym.baselines.pipeline import cp_sat_cut, downset_dp
 from hetgym.pipeline import DeviceKind, PipelineProblem
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problem=pipelines(max_operators=5))
 def test_cp_sat_proves_the_optimum(problem: PipelineProblem) -> None:
     best = best_of_all(problem)

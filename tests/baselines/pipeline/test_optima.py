@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from pipeline_tools import small_chain
 
@@ -27,7 +28,7 @@ def best_of_all_cuts(cuts: CutProblem) -> float:
     return best
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(seed=st.integers(0, 2**32 - 1), name=st.sampled_from(["throughput", "latency"]), requests=st.integers(1, 9))
 def test_no_cut_is_better(seed: int, name: str, requests: int) -> None:
     try:

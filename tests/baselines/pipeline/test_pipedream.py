@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import ConfigError, ProblemError
@@ -34,7 +35,7 @@ def pipedream_by_enumeration(problem: PipelineProblem, bandwidth: float, add: bo
     return best
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(n=st.integers(1, 5), devices=st.integers(1, 4), add=st.booleans(), seed=st.integers(0, 2**32 - 1))
 def test_pipedream(n: int, devices: int, add: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)

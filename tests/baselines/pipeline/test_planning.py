@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from pipeline_tools import small_chain
 
@@ -28,7 +29,7 @@ def all_cuts(problem: PipelineProblem, stages: int) -> list[np.ndarray]:
     return found
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_an_even_cut_is_the_most_even_of_the_best_cuts(seed: int) -> None:
     problem = small_chain(np.random.default_rng(seed), 5).problem

@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import ConfigError, simulate, validate
@@ -64,7 +65,7 @@ def test_law_of_equal_slices(ratio: int, tasks: int) -> None:
     assert plan.parts == ((10, 10 * ratio) if tasks > ratio else (10 * (ratio + 1),))
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(
     steps=st.integers(1, 7),
     devices=st.integers(1, 3),

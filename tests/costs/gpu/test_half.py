@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hetgym
@@ -251,7 +252,7 @@ def test_dtypes_without_units_are_widened():
 
 
 @given(st.sampled_from([A100, H100, V100, L40S]), *(st.integers(0, 11),) * 3, st.booleans())
-@settings(max_examples=60)
+@examples(60)
 def test_half_precision_is_never_slower_than_float32_with_units(device, m, k, n, odd):
     sizes = [2**e + odd for e in (m, k, n)]
     single, half = (
@@ -300,7 +301,7 @@ def test_more_bandwidth_or_arithmetic_is_never_slower(device):
 
 
 @given(SIZE, SIZE, SIZE, st.integers(1, 2**20), st.integers(1, 128), st.booleans())
-@settings(max_examples=60)
+@examples(60)
 def test_any_shape_has_a_positive_finite_time(m, k, n, batch, width, causal):
     operators = [
         product(m, k, n),
