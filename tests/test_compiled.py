@@ -11,7 +11,7 @@ from brief import brief
 
 from hetgym import Problem, Schedule, evaluate, simulate
 from hetgym.baselines import get, lower_bound, names
-from hetgym.planning import DECODES
+from hetgym.planning import DECODES, aliases
 from hetgym.planning.bookings import Bookings
 from hetgym.sim import PRESETS, online
 from hetgym.workloads import textbook
@@ -37,6 +37,9 @@ ENTRIES = (
     "agents.inference.decide",
 )  # fmt: skip
 
+NAMES = (*names(), *(alias for alias, meant in aliases().items() if ":" in meant))
+"""All schedulers, and published names of others with options."""
+
 
 @pytest.fixture(scope="module")
 def everything_called() -> None:
@@ -45,7 +48,7 @@ def everything_called() -> None:
     fixed = np.array([[0] * 10, [1] * 10], np.int64)
     fortran = np.asfortranarray(fixed)
     fixed.setflags(write=False)
-    schedules = [brief(name)(problem) for name in names()]
+    schedules = [brief(name)(problem) for name in NAMES]
     for runtime in PRESETS:
         for decode in DECODES:
             for placements in (fixed, fortran, fixed.tolist(), fixed.astype(np.int8), fixed[::-1]):
@@ -57,7 +60,7 @@ def everything_called() -> None:
         simulate(problem, Schedule([0] * 10, priority=np.arange(10, 0, -1)), runtime)
         simulate(problem, Schedule([0] * 10, priority=np.arange(20.0)[::2]), runtime)
     strided = Problem.from_arrays(np.ones((4, 6), np.float32)[:, ::2].T, [(0, 1, 1)], latency=np.ones((4, 4)).T)
-    for name in names():
+    for name in NAMES:
         brief(name)(strided)
 
 
