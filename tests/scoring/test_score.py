@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ from hetgym.workloads import ProblemSpec, load_suite
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="programs run in forks")
 
+slow = functools.partial(pytest.param, marks=pytest.mark.slow)
 PATIENT = Limits(seconds=100.0)
 """For programs that call schedulers, whose kernels may have to be compiled."""
 
@@ -94,9 +96,9 @@ def test_the_command_prints_json_and_tells_of_failures_by_its_exit_code(tmp_path
     ("text", "says"),
     [
         ("import nothing_of_that_name\n", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
-        ("def schedule(problem:\n", "SyntaxError: '(' was never closed (program.py, line 1)"),
-        ("schedule = 3\n", "defines no function schedule(problem)"),
-        ("while True: pass\n", "gave no schedule within 1 s"),
+        slow("def schedule(problem:\n", "SyntaxError: '(' was never closed (program.py, line 1)"),
+        slow("schedule = 3\n", "defines no function schedule(problem)"),
+        slow("while True: pass\n", "gave no schedule within 1 s"),
         ("import os; os._exit(3)\n", "ended with code 3 and gave no schedule"),
     ],
 )
@@ -122,6 +124,7 @@ def schedule(problem):
 """
 
 
+@pytest.mark.slow
 def test_times_beyond_those_of_problems_are_failures(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     words = ("score", "slow.py", "--suite", "quick", "--shown", "2", "--fresh", "1", "--time-limit", "100s")
@@ -149,7 +152,7 @@ def schedule(problem):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-@pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL", "all SIGKILL"])
+@pytest.mark.parametrize("how", [*map(slow, ("SIGTERM", "SIGKILL")), "all SIGKILL"])
 def test_whatever_ends_the_scorer_loses_no_row_and_leaves_nothing(tmp_path: Path, how: str) -> None:
     (tmp_path / "stays.py").write_text(STAYS)
     (tmp_path / "tmp").mkdir()

@@ -63,6 +63,14 @@ KINDS: dict[str, list[dict[str, Any]]] = {
     ],
 }
 CASES = [(name, arguments) for name in sorted(ENVIRONMENTS) for arguments in KINDS.get(name, [{}])]
+MODES = list(AutoresetMode)
+FIRST = {name: k for k, (name, _) in reversed(list(enumerate(CASES)))}
+IN_MODES = [
+    pytest.param(name, arguments, mode, marks=[] if k in FIRST.values() or k % 3 == j else pytest.mark.slow)
+    for k, (name, arguments) in enumerate(CASES)
+    for j, mode in enumerate(MODES)
+]
+"""Every case in every mode of autoreset: the first of each environment in all of them, the others by turns."""
 
 
 def same(a: Any, b: Any) -> bool:
@@ -99,8 +107,7 @@ def difference(a: Any, b: Any, path: str = "") -> str:
     return "" if same(a, b) else f"{path}: {a!r} is not {b!r}"
 
 
-@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
-@pytest.mark.parametrize(("name", "arguments"), CASES)
+@pytest.mark.parametrize(("name", "arguments", "mode"), IN_MODES)
 def test_vector_equals_scalars(name: str, arguments: dict[str, Any], mode: AutoresetMode) -> None:
     def scalar() -> gym.Env:
         return gym.make(name, disable_env_checker=True, **arguments)
