@@ -224,7 +224,7 @@ def markdown(rows: list[Row]) -> str:
     for key, own in networks.items():
         varied = [f"{what} {size}" for (what, usual), size in zip(CENTRE.items(), key, strict=True) if size != usual]
         cells = [f"{row['rho']:.2f}: {row['limit']:.1f} ({row['law']:.1f})" for row in own]
-        lines.append([", ".join(varied) or "as it is", *cells])
+        lines.append([", ".join(varied) or "unvaried", *cells])
     heads = [f"r = {r:g}" for r in ratios]
     tables = [table(["rho: limit of the gain (1 / rho)", *heads], lines)]
     tables.append(
