@@ -111,7 +111,7 @@ def test_an_operator_without_a_kernel_is_named_and_nothing_is_left() -> None:
         cluster.load(placed(graph, [0, 0]))
 
 
-@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("blow", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)])
 def test_a_killed_or_hung_worker_ends_the_run_with_its_name(blow: signal.Signals) -> None:
     graph = diamond(500, 20)
     patience = 1.5 if blow == signal.SIGSTOP else 300.0
@@ -153,7 +153,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("blow", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL])
 def test_no_worker_outlives_its_parent(blow: signal.Signals) -> None:
     script = SCRIPT.format(folder=os.path.dirname(__file__))
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -175,6 +175,7 @@ def test_no_worker_outlives_its_parent(blow: signal.Signals) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_run_starts_and_ends_its_own_workers() -> None:
     graph = diamond()
     result = run(graph, placed(graph, [0, 0, 1, 0]), DEVICES, rounds=2, warmups=0)

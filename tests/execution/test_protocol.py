@@ -21,6 +21,7 @@ from hetgym.execution.scores import Scores
 EASY = Settings(DEVICES, placements=4, rounds=2, warmups=1, calibration_rounds=2, limit=float("inf"))
 
 
+@pytest.mark.slow
 def test_the_whole_protocol(tmp_path: Path) -> None:
     graph = diamond(64, 5)
     path = tmp_path / "predictions.json"

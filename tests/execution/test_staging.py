@@ -24,6 +24,7 @@ class Copying(ExecutionDevice):
 MIXED = (DEVICES[0], Copying("copying", DEVICES[1].host))
 
 
+@pytest.mark.slow
 def test_copies_to_a_staged_device_are_part_of_the_operators_that_read_them() -> None:
     x, flat = Tensor((2048, 2048)), Tensor((1 << 22,))
     operators = [Operator("in", "Relu", (x,), (x,)), Operator("flat", "Flatten", (x,), (flat,))]

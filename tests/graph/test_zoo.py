@@ -105,6 +105,7 @@ def test_nasnet_cells_have_branches():
     assert 200 <= len(graph) <= 420 and widths.max() >= 6 and graph.is_join.sum() > 40
 
 
+@pytest.mark.slow
 def test_the_full_nasnet_matches_the_paper(recipes):
     # Zoph et al., CVPR 2018, table 3: NASNet-A (4 @ 1056) has 5.3 million parameters and 564 million multiply-adds
     import torch
