@@ -62,6 +62,7 @@ def test_a_papers_figure_set_from_one_command(empty: Path) -> None:
     assert said in text
 
 
+@pytest.mark.slow
 def test_maskable_ppo_on_own_graphs_is_compared_by_file_name(empty: Path) -> None:
     pytest.importorskip("sb3_contrib")
     done = walk("training", "Own graphs, from a file to the benchmark", empty)

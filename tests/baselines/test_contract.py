@@ -26,6 +26,8 @@ from hetgym.workloads import textbook
 
 VARIANTS = [alias for alias, meant in aliases().items() if ":" in meant]
 NAMES = [name for name in (*names(), *VARIANTS) if get(name).kind != "exact"]  # those: test_exact.py, small problems
+FAST = [pytest.param(name, marks=pytest.mark.slow) if name in VARIANTS else name for name in NAMES]
+"""Published names of others with options are slow: their code is that of the others."""
 ROUNDING = 1 + 1e-12  # bounds and makespans add the same numbers in other orders
 
 ID_DEPENDENT = {
@@ -80,7 +82,7 @@ def assert_keeps_the_contract(scheduler: Baseline, problem: Problem) -> None:
         assert (trace.finish <= schedule.finish).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FAST)
 @examples(60)
 @given(problem=strategies.problems())
 def test_any_problem(name: str, problem: Problem) -> None:
@@ -116,7 +118,7 @@ ROLLED_OUT = ("dispatch", "planned-dispatch", "dispatch-v1", "dispatch-v2", "pla
 
 
 @pytest.mark.parametrize("case", ONLY)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FAST)
 def test_edge_cases(name: str, case: str) -> None:
     problem = ONLY[case]
     if problem.num_operators == 1000 and name in ROLLED_OUT:
@@ -130,7 +132,7 @@ def test_large_problems_with_decisions_that_are_rolled_out_to_the_end(name: str)
     assert_keeps_the_contract(get(name), large(500))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FAST)
 @settings(max_examples=10)
 @given(problem=strategies.problems())
 def test_the_same_twice(name: str, problem: Problem) -> None:
@@ -318,7 +320,7 @@ UNIT_DEPENDENT = {
 
 
 @pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 3))])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FAST)
 def test_the_unit_of_time_does_not_matter(name: str, first: int) -> None:
     """Nothing is compared with a constant, and ties are not broken by rounding: 1/3000 rounds every time anew."""
     units = (2.0, 2.0**-20) if name in UNIT_DEPENDENT else (2.0, 2.0**-20, 1 / 3000)

@@ -42,6 +42,7 @@ def small_graph():
     )
 
 
+@pytest.mark.slow
 def test_a_profile_measures_refuses_and_gives_up(tmp_path):
     items = [
         Item("d", RELU),
