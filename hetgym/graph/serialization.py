@@ -19,14 +19,13 @@ an error.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hetgym._input.files import read_text, write_bytes
+from hetgym._input.files import packed, read_text, write_bytes
 from hetgym._input.json import parse
 from hetgym.errors import GraphError
 from hetgym.graph.assembly import check_batch
@@ -115,7 +114,7 @@ def write_text(text: str, path: Path) -> None:
     """
     data = text.encode()
     if path.suffix == ".gz":
-        data = gzip.compress(data, 9, mtime=0)
+        data = packed(data)
     write_bytes(path, data, GraphError)
 
 

@@ -19,7 +19,6 @@ Columns of the file (gzipped if its name ends in ``.gz``):
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import math
@@ -32,7 +31,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hetgym._input.files import as_path, read_text, write_bytes
+from hetgym._input.files import as_path, packed, read_text, write_bytes
 from hetgym._input.json import parse
 from hetgym._text import csv_text, value_of
 from hetgym._types import BoolArray, FloatArray
@@ -173,7 +172,7 @@ class Measurements:
         target = Path(path)
         data = csv_text([COLUMNS, *(row.row() for row in self.rows)]).encode()
         if target.suffix == ".gz":
-            data = gzip.compress(data, 9, mtime=0)
+            data = packed(data)
         write_bytes(target, data, ArtefactError)
 
     @classmethod

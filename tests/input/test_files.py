@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hetgym
-from hetgym._input.files import as_path, check_writable, read_bytes, read_text, write_bytes
+from hetgym._input.files import as_path, check_writable, packed, read_bytes, read_text, write_bytes
 from hetgym.agents.network_policy import load_policy
 from hetgym.agents.recipe import load_recipe
 from hetgym.costs import load_costs
@@ -58,6 +58,12 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(GraphError, match=r"^\.: cannot be written \(Is a directory\)$"):
         write_bytes(Path("."), b"", GraphError)
     assert as_path("a/b", "a graph", GraphError) == Path("a/b")
+
+
+def test_packed_bytes_do_not_depend_on_python() -> None:
+    """Python 3.13 names no operating system in the header, earlier ones name Unix."""
+    found = packed(b"x" * 99)
+    assert found[:10] == b"\x1f\x8b\x08\0\0\0\0\0\x02\x03" and gzip.decompress(found) == b"x" * 99
 
 
 def test_files_are_tried_before_work_begins(tmp_path: Path) -> None:
