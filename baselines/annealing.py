@@ -174,7 +174,7 @@ def _anneal(
     mix: FloatArray,
     by_level: bool,
 ) -> None:
-    """Walk until the target is reached; every proposal counts as one operator placed in addition."""
+    """Walk until the target is reached; every proposal is charged as one more operator placed."""
     n = len(w.order)
     while w.counts[walk.PLACED] < target:
         temperature = cooling.hot * (cooling.cold / cooling.hot) ** min(1.0, w.counts[walk.PLACED] / total)

@@ -29,7 +29,7 @@ RUNS = (1, 2, 3, 5, 8)
 """Lengths of the runs of chain operators that are moved together."""
 
 OVERHEAD = 16
-"""The set-up of a trial takes about as long as placing one in this many of the operators, and counts as such."""
+"""The set-up of a trial is charged as placing one in this many of the operators, which takes about as long."""
 
 
 def cpgc(problem: Problem, budget: int = 2_000_000, runtime: str | Runtime = "classic") -> Schedule:

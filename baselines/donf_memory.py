@@ -25,7 +25,7 @@ def donf_memory(problem: Problem) -> Schedule:
     From its commitment on, an operator holds its weights on its device for good (a shared weight once), and its
     outputs until its last reader has finished (for good if there are no readers). A device with less free memory than
     the two need is not considered. When the first operator of the queue fits nowhere, the devices without room for it
-    count as full until the next finish. Then operators that read outputs on full devices go first, those whose
+    are treated as full until the next finish. Then operators that read outputs on full devices go first, those whose
     input has the fewest readers left before others, as they free memory soonest. Operators that fit nowhere go
     back to the queue. With unlimited memories the schedule is DONF's.
 

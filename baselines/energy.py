@@ -38,8 +38,8 @@ def energy_heft(
 ) -> Schedule:
     """Upward rank first, each operator where its finish and the energy that it takes are least; slack is reclaimed.
 
-    To the finish of an operator on a device, the energy that it takes there beyond idling is added. A joule counts as
-    ``weight`` over the mean power of devices beyond idling, which makes it a time. Weighing both follows Lee, Zomaya,
+    To the finish of an operator on a device, the energy that it takes there beyond idling is added. A joule is
+    converted to a time by ``weight`` over the mean power of devices beyond idling. Weighing both follows Lee, Zomaya,
     "Energy conscious scheduling for distributed computing systems under different operating conditions", IEEE TPDS
     22(8), 2011; they compare devices by ratios instead. On a problem that states no power this is HEFT.
 
@@ -87,7 +87,7 @@ def trade_offs(
     speeds: Sequence[float] = SPEEDS,
     beside: Iterable[Schedule] = (),
 ) -> list[TradeOff]:
-    """Plans of which none is better than another in every objective: an estimate of the Pareto front.
+    """Plans that do not dominate each other: an estimate of the Pareto front.
 
     Candidates are HEFT, :func:`energy_heft` with :data:`WEIGHTS`, the same with prices in place of powers, every device
     alone, and the given schedules; each also with its slack reclaimed.

@@ -27,7 +27,8 @@ def ilha(problem: Problem, chunk: int | None = None, runtime: str | Runtime = "c
 
     A chunk holds the ready operators of largest upward rank. An operator all of whose predecessors are on one device
     stays there if it fits into what is left of the device's share of the chunk, so that nothing is sent. Then the
-    others go, by rank, where they finish first, gaps filled. What becomes ready meanwhile waits for the next chunk.
+    others go, by rank, where they finish first, gaps filled. Operators that become ready meanwhile wait for the next
+    chunk.
 
     The paper's devices differ by a factor, one for all operators, and shares are numbers of operators of equal length.
     Here a share is the time that the chunk would take if it could be divided freely and every device had its mean speed

@@ -16,7 +16,7 @@ def peft(problem: Problem, passes: int = 1, runtime: str | Runtime = "classic") 
     """HEFT that looks ahead: devices are compared by finish time plus the optimistic cost to an exit.
 
     Args:
-        passes: number of schedules, of which the shortest is returned. Each after the first takes the operators in the
+        passes: number of schedules; the shortest is returned. Each after the first takes the operators in the
             order of the bottom levels that they have in the placement before.
 
     Raises:

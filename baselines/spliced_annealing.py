@@ -1,7 +1,7 @@
 """Spliced annealing: several searches one after the other, whose plans are spliced before the last one.
 
 Annealing settles which basin it ends in while it is hot, and makes only that one better with more time. Long searches
-gain more from several plans, of which the best blocks come together (:mod:`hetgym.search.splices`).
+gain more from several plans whose best blocks come together (:mod:`hetgym.search.splices`).
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Device:
         model: name of the product.
         source: the document that the figures come from.
         power_busy: power while it runs an operator at its full clock [W]; None = unknown.
-        power_idle: power while it runs none [W]; None = unknown, which counts as 0 beside a known ``power_busy``.
+        power_idle: power while it runs none [W]; None = unknown, taken for 0 beside a known ``power_busy``.
         price: rent of the device, in any currency [currency/h]; None = unknown.
 
     Raises:

@@ -26,7 +26,7 @@ class OperatorDeviceEncoder(nn.Module):
         features: number of features F of a pair.
         edge_features: number of features E of an edge.
         hidden: size H of the embeddings.
-        layers: number of layers, each of which extends the receptive field by one edge.
+        layers: number of layers; each extends the receptive field by one edge.
 
     Shapes:
         - **tokens** [N, D, F], **edges** [2, M] producer and consumer, **edge_features** [M, E],

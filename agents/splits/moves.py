@@ -4,7 +4,7 @@ They are a connected piece of the graph, whose parts then stay where they are, o
 
 A number of moves are drawn at a time, and described by what is known before they are priced: how long the operators
 would take in the new parts, what would be dealt out and gathered between neighbours, and how much of that matters in
-the plan as it is. A network makes odds of it.
+the current plan. A network makes odds of it.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Evaluated(NamedTuple):
 class SplitSearch:
     """A search in progress.
 
-    It begins with the best of the graph as it is and the *patterns*. In most of them all key operators that allow it
+    It begins with the best of the unsplit graph and the *patterns*. In most of them all key operators that allow it
     are split by one entry of the menu; in two each has the entry with which it takes the least time, without or with
     dealing out and gathering, whatever its neighbours do. Then operators that are split alike get another entry,
     together (:mod:`hetgym.agents.splits.moves`). Every plan is priced by the inner scheduler.

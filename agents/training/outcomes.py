@@ -1,9 +1,9 @@
 r"""Move outcomes: learn from a search's own tries which regions are worth trying.
 
-Each update searches on some problems, each under a runtime, with the network as it is, and keeps some of the regions
+Each update searches on some problems, each under a runtime, with the current network, and keeps some of the regions
 that were proposed with what became of them: 1 if the plan became shorter, a little if a longer one was accepted, else
-0. The loss is the cross-entropy of these outcomes under the network's odds. Regions of which the network has a low
-opinion are still tried, as a share of all are drawn without it; and it is told how often each was refused, so that it
+0. The loss is the cross-entropy of these outcomes under the network's odds. Regions that the network rates low
+are still tried, as a share of all are drawn without it; and it is told how often each was refused, so that it
 learns when to turn to others. The first updates search without the network.
 """
 
@@ -115,7 +115,7 @@ class TrainedProposals(Trained):
     """A trained policy that proposes moves; for arguments see :class:`~hetgym.agents.training.trainer.Trained`."""
 
     def exported(self, network: ProposalNetwork) -> dict[str, npt.NDArray[np.float32]]:
-        """The weights for inputs as they are, not standardised."""
+        """The weights for raw inputs, not standardised ones."""
         return network.folded()
 
 

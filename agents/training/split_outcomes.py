@@ -2,7 +2,7 @@ r"""Split outcomes: learn from a search over splits which moves are worth pricin
 
 As :mod:`hetgym.agents.training.outcomes`, with searches by :class:`~hetgym.agents.splits.search.SplitSearch`, each on a
 problem of its own. A price takes microseconds, so that at some moments of a search all moves of a draw are priced, not
-only the one that the search takes: the network also learns from moves of which it thinks little. The label of a move
+only the one that the search takes: the network also learns from moves that it rates low. The label of a move
 that saves the share s of the makespan is :math:`s / (s + 0.002)`, so moves that save more are tried before moves that
 save little more often.
 """

@@ -46,8 +46,8 @@ def time_slices(
         tasks: how many follow each other.
         overhead: seconds to start a slice, one number or [d].
         transfer: seconds to hand the state on, one number or [d, d].
-        in_flight: most tasks between the start of their first and the end of their last slice, each of which
-            holds a state; ``"slices"`` = as many as there are slices. None = no limit, so that a task starts
+        in_flight: most tasks between the start of their first and the end of their last slice; each
+            holds a state. ``"slices"`` = as many as there are slices. None = no limit, so that a task starts
             whenever the first device is free.
 
     Raises:

@@ -38,7 +38,7 @@ def parse(
         where: the file or argument that the document came from, for messages.
         error: exception to raise.
         containers: most lists and objects that are accepted.
-        lenient: accept NaN and infinity, and repeated fields, of which the last counts. Some programs write these into
+        lenient: accept NaN and infinity, and repeated fields, where the last counts. Some programs write these into
             fields that hetgym ignores; all others must be checked.
         several: return a list of documents if there is more than one, as printers of protobuf streams write them.
 

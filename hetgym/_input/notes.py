@@ -1,4 +1,4 @@
-"""What importers leave out of a file: said once, kept in the notes of what they return, or refused."""
+"""Omissions of importers: said once, kept in the notes of the result, or refused."""
 
 from __future__ import annotations
 

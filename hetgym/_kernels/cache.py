@@ -70,7 +70,7 @@ def _keyed_folder() -> bool:
 
 
 def _own(folder: Path) -> Path:
-    """Make a folder that only this user can write, since cached kernels run as they are.
+    """Make a folder that only this user can write, since cached kernels are run unchecked.
 
     Raises:
         OSError: it cannot be made, or belongs to somebody else.

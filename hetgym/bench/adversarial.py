@@ -67,7 +67,7 @@ class Adversary:
         return self.trail[-1].ratio
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it but the problem, of which the id is given, in types that JSON has."""
+        """All of it in types that JSON has, the problem by its id."""
         fields = {name: getattr(self, name) for name in ("first", "second", "runtime", "evaluations", "seconds")}
         makespans = {"first_makespan_s": self.makespans[0], "second_makespan_s": self.makespans[1]}
         trail = [improvement._asdict() for improvement in self.trail]
@@ -93,7 +93,7 @@ def adversary(
 
     The idea and the moves are PISA's (Coleman, Krishnamachari, arXiv 2403.07120): simulated annealing over problems,
     in which a move stretches one number or adds or removes an edge, see
-    :class:`~hetgym.workloads.perturbing.Neighbourhood`. What counts is the ratio of the two makespans under the
+    :class:`~hetgym.workloads.perturbing.Neighbourhood`. The search maximises the ratio of the two makespans under the
     runtime; schedulers that take the runtime plan for it. The ratio is a lower bound on how badly the first can
     lose, and depends on the range: with a wider one it grows. Within
     :func:`hetgym.search.search.ended_by_interrupt` an interrupt ends the search, which returns the problem so far.
@@ -183,5 +183,5 @@ def _makespans(rows: tuple[Baseline, ...], problem: Problem, runtime: Runtime, s
     if 0 < first < math.inf and 0 < second < math.inf:
         return first, second
     if strict:
-        raise ConfigError(f"the start takes {first:g} s and {second:g} s, of which no ratio can be made")
+        raise ConfigError(f"the start takes {first:g} s and {second:g} s, which have no ratio")
     return 1.0, 1.0

@@ -48,7 +48,7 @@ def significant(value: float, digits: int = DIGITS) -> float | int:
 def encode_graph(problem: Problem) -> str:
     """Operators and edges, which all platforms of a graph share; ``tensor`` only where edges share one.
 
-    ``shared`` holds the readers and bytes of weights that several operators read, of which a device holds one copy.
+    ``shared`` holds the readers and bytes of weights that several operators read; a device holds one copy of each.
     """
     kinds = sorted(set(problem.operator_kinds))
     fields: dict[str, Any] = {

@@ -14,7 +14,7 @@ from hetgym.bench.pareto import Measured
 from hetgym.bench.significance import mean_intervals, probability_below_zero
 
 LATE = 1.1
-"""A budget counts as kept up to this factor: searches look at the clock now and then."""
+"""A budget is kept if exceeded by at most this factor: searches look at the clock now and then."""
 
 
 @dataclass(frozen=True)

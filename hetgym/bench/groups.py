@@ -47,7 +47,7 @@ def _binned(value: float, edges: Sequence[float], step: float) -> tuple[int, str
 
 
 def _family(row: Row, traits: Traits) -> tuple[int, str]:
-    """The network or the generator: what comes before batch, transforms and parameters in the graph's name."""
+    """The network or the generator: the part of the graph's name before batch, transforms and parameters."""
     return 0, "textbook" if row.platform == "textbook" else row.graph.partition("-")[0]
 
 

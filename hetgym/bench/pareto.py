@@ -34,7 +34,7 @@ SPARE = 0.1
 """A search that ends by itself within this share of its budget is not run again with a longer one."""
 
 REPEATS = 5
-"""Calls of a scheduler without a budget that are timed, as long as they are quick."""
+"""Calls of a scheduler without a budget that are timed, if they are quick."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def measure(
 
 
 class _Passes:
-    """The passes of a measurement, in each of which schedulers take turns on all problems within one budget."""
+    """The passes of a measurement; in each, schedulers take turns on all problems within one budget."""
 
     def __init__(
         self,

@@ -189,7 +189,7 @@ class RowsFile:
         self._next_problem()
 
     def _replace(self, text: bytes, keep: int = 0) -> None:
-        """Write the current problem's rows, of which the first ``keep`` bytes are in the file already."""
+        """Write the current problem's rows; their first ``keep`` bytes are in the file already."""
         try:
             self._write(text, keep)
         except OSError as error:

@@ -73,7 +73,7 @@ def run(
     goes on. On Ctrl-C the rows that are finished are returned, marked as interrupted.
 
     Args:
-        specs: the problems, or specifications of which each is built when its turn comes. A problem
+        specs: the problems, or specifications, each built when its turn comes. A problem
             has a name of its own.
         schedulers: names, or table rows such as ``hetgym.baselines.get("cpgc", budget=0)``.
         runtimes: names of runtimes, presets or with changes as in ``"links,streams=2"``.

@@ -311,7 +311,7 @@ class _OutOfOrder:
         return False
 
     def _within_reach(self, turn: _Turn) -> Iterator[_Turn]:
-        """The batch, and those after it, of which more are taken until enough are there."""
+        """The batch, and as many after it as are needed."""
         yield turn
         yield from tuple(self._ahead)
         while len(self._ahead) < self._most_ahead and (following := self._take()) is not None:

@@ -137,7 +137,7 @@ def plan_step(
     write_bytes(folder / "plan.json", json.dumps(document["plan"], indent=1).encode(), ConfigError)
     files, lost = exports.write(found[best], folder)
     if not chosen and found[best].zero is not None:
-        tell(f"no plan fits under {framework!r} as it is; the planner chose ZeRO and sequence parallelism, too")
+        tell(f"no plan fits under an unchanged {framework!r}; the planner chose ZeRO and sequence parallelism, too")
     if interrupts.came:
         tell("interrupted: the search ended early; the plan is the best that it had found")
     if output.as_json:

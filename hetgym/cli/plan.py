@@ -252,7 +252,7 @@ def _print_quantities(keeper: BestTrace) -> None:
 
 
 def _print_front(keeper: BestTrace, problem: Problem) -> None:
-    """The plans of which none is better in all that the objective weighs, the makespan included."""
+    """The plans that do not dominate each other in all that the objective weighs, the makespan included."""
     from hetgym.baselines import trade_offs
     from hetgym.bench.plan import schedule_of
     from hetgym.cli.console import stdout
@@ -263,5 +263,5 @@ def _print_front(keeper: BestTrace, problem: Problem) -> None:
     assert best is not None
     names = [name for name in OBJECTIVES if name == "makespan" or getattr(keeper.objective, name) > 0]
     front = trade_offs(problem, names, best.switches, beside=[schedule_of(best)])
-    stdout().print("plans of which none is better in everything", style="italic")
+    stdout().print("plans that do not dominate each other", style="italic")
     stdout().print(front_table([(item.schedule.scheduler, item.values) for item in front]))

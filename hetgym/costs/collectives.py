@@ -218,7 +218,7 @@ def seconds_per_byte(kind: str, gpus: int, links: Links, nodes: int = 1) -> floa
 
 
 def _curve(kind: str, gpus: int, nodes: int, links: Links, curves: Curves) -> FloatArray:
-    """The curve at the knots: between the fitted numbers of GPUs, of which the nearest counts beyond them."""
+    """The curve at the knots: interpolated between the fitted numbers of GPUs; beyond them, that of the nearest."""
     rows = dict(curves[FORMS[kind]])
     if nodes == 1 and kind == "all-reduce" and links.switch:
         rows |= curves["switch"]

@@ -123,7 +123,9 @@ class Ledger:
         if operator.spec.family == "view" and seconds == 0:
             self.say("a view moves no data")
         elif operator.spec is GENERIC:
-            self.say(f"kind {operator.kind!r} is not in the vocabulary: it counts as reading and writing its tensors")
+            self.say(
+                f"kind {operator.kind!r} is not in the vocabulary: it is priced as reading and writing its tensors"
+            )
         if operator.flops > 0 and pace == 0:
             self.say(f"the device cannot compute in {dtype}")
         elif operator.flops > 0 and found != dtype and not any(rule.startswith("no units") for rule in self.rules):

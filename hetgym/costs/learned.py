@@ -165,7 +165,7 @@ class LearnedCosts(artefact.Stored, Priced):
         return _Alone(result, least, x, {i: name for name, at in groups.items() for i in at})
 
     def _note(self, ledger: Ledger, operator: Operator, found: _Alone) -> None:
-        """Note what priced an operator: the dearest of its halves, of which the first is the operator itself."""
+        """Note what priced an operator: the dearest of its halves; the first is the operator itself."""
         k = int(found.rows[:, 0].argmax())
         name, seconds, own = found.names[k], float(found.rows[k, 0]), class_of(operator)
         if k:

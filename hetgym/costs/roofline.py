@@ -24,7 +24,7 @@ EFFICIENCY: dict[str, dict[str, float]] = {
 """Default fraction of the peak by device kind and operator family, for devices that do not state their own.
 
 * conv, matmul: tuned kernels reach 0.5 to 0.8 of the peak on shapes that fill the device.
-* recurrent: small products, each of which waits for the previous step; the wider the device, the lower its utilisation.
+* recurrent: small products, each waiting for the previous step; the wider the device, the lower its utilisation.
 * elementwise, reduce, normalise, pool: no fused multiply-adds and no matrix unit. A matrix unit's peak
   is the NPU's only published one, hence the smallest fractions there.
 * move: copies count no FLOPs, so the fraction never matters.

@@ -147,7 +147,7 @@ def _by_names(onnx: Any, nodes: Sequence[onnx.NodeProto], kinds: Mapping[str, st
 
 
 def shortest_rules(wanted: Mapping[str, str]) -> dict[str, str]:
-    """Few patterns from which every name gets its value: parts of names, of which the longest in a name counts.
+    """Few patterns from which every name gets its value: parts of names; the longest in a name counts.
 
     Args:
         wanted: name -> value; names are not empty.

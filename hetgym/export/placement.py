@@ -1,4 +1,4 @@
-"""Placement: what exporters see of a plan, which is the device of every operator by name."""
+"""Placement: the device of every operator by name, which is all that exporters see of a plan."""
 
 from __future__ import annotations
 

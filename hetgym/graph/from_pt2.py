@@ -33,7 +33,7 @@ def from_pt2(path: str | os.PathLike[str], name: str | None = None, *, strict: b
     """Import a saved program, as :func:`~hetgym.graph.from_torch` would import its module.
 
     A dimension that was exported as dynamic has the size that it had in the example inputs. An operator that changes
-    its operand in place counts as one with a result of its own if nothing else reads the operand.
+    its operand in place gets a result of its own if nothing else reads the operand.
 
     Args:
         path: a ``.pt2`` file that ``torch.export.save`` of PyTorch 2.8 or later wrote.
@@ -63,7 +63,7 @@ def from_pt2(path: str | os.PathLike[str], name: str | None = None, *, strict: b
 
 
 class _Bounded:
-    """A file of which no piece is read that is longer than a limit; the longest that zipfile wants is the directory."""
+    """A file that refuses to read pieces longer than a limit; the longest that zipfile wants is the directory."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

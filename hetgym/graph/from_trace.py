@@ -54,7 +54,7 @@ def from_trace(
         execution: PyTorch's execution trace of the same run (``ExecutionTraceObserver``), from which dependencies
             between streams are taken; one for each Kineto trace.
         name: name of the graph; the file's name without its suffixes if not given.
-        strict: refuse a trace of which something is left out that can change the span.
+        strict: refuse a trace if an omission can change its span.
 
     Returns:
         The graph; :func:`hetgym.workloads.replay` makes it ready for :func:`hetgym.simulate`.

@@ -27,7 +27,7 @@ def load_graph(
             ``.pt2`` (see :func:`~hetgym.graph.from_pt2`), ``.json`` or ``.json.gz``.
         batch: size of the batch, see the importers. None keeps the batch of an ONNX model; otherwise it means 1. A
             ``.pt2`` program always keeps the batch that it was exported with, and no other than None or 1 may be given.
-        strict: refuse a model of which something is left out that can change a run time.
+        strict: refuse a model if an omission can change a run time.
         **options: further arguments of :func:`~hetgym.graph.from_onnx`: ``dims``, ``name``; of a language model of the
             zoo ``sequence``, ``phase`` and ``dtype``, see :func:`~hetgym.graph.generators.language_model`. A language
             model takes ``dims={"sequence": 4096}``, too.

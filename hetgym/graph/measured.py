@@ -89,7 +89,7 @@ class MeasuredGraph:
         """Mark the nodes that fulfil all conditions.
 
         Args:
-            kind: kind, or several kinds one of which must fit.
+            kind: a kind, or several; one must fit.
             name: pattern of the name with the wildcards ``*`` and ``?``; upper and lower case differ.
             track: such a pattern of the track's name.
             host: True for nodes on threads, False for nodes on streams.

@@ -258,7 +258,7 @@ def _grouped_reads(op: Operator) -> float:
 
 
 def _in_place(op: Operator) -> float:
-    """What replaces a part of the tensor that follows it among the operands is read, and written to that tensor."""
+    """Bytes of an operand that is read and written to a part of the tensor that follows it."""
     return 2.0 * summed(t.bytes for t in op.inputs if not t.constant)
 
 

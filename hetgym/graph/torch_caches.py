@@ -44,7 +44,7 @@ def _leaves(cache: Any) -> tuple[list[Any], Any]:
 
 
 def _cache(module: Any, cache: Any, leaves: list[Any], context: Any) -> Any:
-    """A cache that holds the leaves as they are; its own constructor would copy them."""
+    """A cache that holds the leaves themselves; its own constructor would copy them."""
     if cache is module.EncoderDecoderCache:
         first = 2 * len(context[0])
         parts = (leaves[:first], context[0]), (leaves[first:], context[1])

@@ -107,7 +107,7 @@ class Wire:
 
 @dataclass(frozen=True)
 class MeasuredNetwork:
-    """A network of which messages were measured; all-reduces are rings of such messages.
+    """A network with measured messages; all-reduces are rings of such messages.
 
     In a ring every GPU sends 2 (gpus - 1) parts of size / gpus (Patarasuk and Yuan, JPDC 69(2), 2009).
 

@@ -48,7 +48,7 @@ class TrainingStep:
 
     @property
     def limit(self) -> str:
-        """What limits the step, in words."""
+        """The limit of the step, in words."""
         if not self.fits:
             return f"memory: stage {int(np.argmax(self.memory / self.capacity))} does not fit"
         parts = {

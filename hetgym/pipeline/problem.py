@@ -123,7 +123,7 @@ class PipelineProblem:
         size: npt.ArrayLike = 0.0,
         name: str = "chain",
     ) -> PipelineProblem:
-        """Make a chain of blocks, each of which is read by the next one.
+        """Make a chain of blocks, each read by the next.
 
         >>> PipelineProblem.chain([[1.0], [2.0], [3.0]], [DeviceKind("gpu", 2)])
         PipelineProblem('chain', 3 operators, 2 edges, 2 devices)

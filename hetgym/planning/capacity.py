@@ -46,7 +46,7 @@ def without_limits(runtime: str | Runtime) -> Runtime:
 
 
 def unlimited(runtime: str | Runtime) -> Runtime:
-    """A runtime without limits of memory, and without noise: what planners count on before memory matters."""
+    """A runtime without limits of memory, and without noise, as planners assume before memory matters."""
     return replace(without_limits(runtime), noise=0.0, seed=0)
 
 

@@ -30,7 +30,7 @@ def by_layers(problem: Problem) -> Problem:
 
     A merged operator takes the sum of the run times, needs the weights of its operators, each once, and writes the
     results that other layers read; what is only used inside a layer takes no memory here. Results that several layers
-    read keep their tensor. Operators outside layers stay as they are.
+    read keep their tensor. Operators outside layers are kept.
 
     Args:
         problem: a problem whose operators are named by layers, see :func:`hetgym.graph.layer_of`.

@@ -83,7 +83,7 @@ def numbers(name: str, values: object, shape: tuple[int, ...]) -> FloatArray:
 
 
 def devices_of(problem: Problem, assignment: object, free: bool = False) -> IntArray:
-    """A writable array of devices, each of which can run its operator.
+    """A writable array of devices, each able to run its operator.
 
     Args:
         problem: the problem.

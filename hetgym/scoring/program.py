@@ -30,7 +30,7 @@ START = 300.0
 """Longest start of a nursery, which compiles kernels once after an installation [s]."""
 
 _GRACE = 30.0
-"""Time beyond a call's limit after which its nursery counts as lost [s]."""
+"""Time beyond a call's limit after which its nursery is given up [s]."""
 
 _END = 5.0
 """Longest time in which a nursery ends by itself [s]."""

@@ -2,7 +2,7 @@
 
 Where a graph is a row of blocks, as networks are, a plan's makespan is nearly the sum of what its blocks take. Each of
 several searches finds good blocks in other places, and no change of a single region turns the bad ones into good ones.
-A splice takes the first operators of one plan, in its order, as they are there, and the others as they are in another
+A splice takes the first operators of one plan, in its order and on its devices, and the others from another
 plan. Any such cut gives a valid order, since what comes before an operator in either plan comes before it here.
 """
 

@@ -1,4 +1,4 @@
-"""Changes: what happens to a run when a device slows down or is lost."""
+"""Changes to a run when a device slows down or is lost."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class SlowDown:
 class Loss:
     """A device is lost for good, with its running and queued operators and the results that are still needed.
 
-    Results of operators without successors count as delivered. Links stay booked as they were.
+    Results of operators without successors need no delivery. Links stay booked as they were.
 
     Attributes:
         device: its number.

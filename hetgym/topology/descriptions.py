@@ -115,7 +115,7 @@ def _sockets(rows: list[list[str]], affinities: list[str]) -> list[int]:
     """The sockets of GPUs: their NUMA nodes, the first of several; if none is stated, one for each CPU affinity.
 
     Args:
-        rows: what follows the links in each row. It may lack the CPU affinity, so columns count from the last.
+        rows: the columns after the links in each row. It may lack the CPU affinity, so columns count from the last.
         affinities: the headings of these columns.
     """
     if "NUMA Affinity" in affinities:

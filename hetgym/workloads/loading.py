@@ -65,7 +65,7 @@ def load_problem(path: str | os.PathLike[str], devices: int | None = None, *, st
         path: the file.
         devices: number of identical devices, for task graphs (STG, DOT) that do not give it. All other formats have
             devices of their own.
-        strict: refuse a file of which something is left out that can change a makespan.
+        strict: refuse a file if an omission can change a makespan.
 
     Raises:
         ProblemError: the file is missing, damaged or of an unknown format; it has devices of its own and ``devices``

@@ -186,7 +186,7 @@ class ProblemSpec:
 
 
 def _stem(source: str, suffixes: tuple[str, ...]) -> str:
-    """The name of a file without folder and suffix; any other name as it is."""
+    """The name of a file without folder and suffix; any other name unchanged."""
     suffix = next((suffix for suffix in reversed(suffixes) if source.endswith(suffix)), "")
     return plain(Path(source).name.removesuffix(suffix) if suffix else source)
 

@@ -3,7 +3,7 @@
 A file gives the number of tasks; then a line ``task time count`` for each task, followed by the numbers of as many
 predecessors, on the same line. Where communication is given, each predecessor has a line of its own instead, with the
 time of the transfer: ``predecessor time``. Text after ``#`` is a comment. Tasks are counted from 0 or 1. The dummies at
-the entry and exit, which take no time, do not count as tasks and remain operators; some published copies count both.
+the entry and exit, which take no time, are left out of the number of tasks and remain operators; some files count both.
 
 Processors are identical. Their number may follow the number of tasks on the first line; otherwise the caller gives it.
 All times are taken as seconds. Transfers cost the given time between any two processors, none without communication:

@@ -131,7 +131,7 @@ def test_fits_say_their_class_and_what_lies_outside() -> None:
     far = explain(product(2**17, 2**14, 2**14), wide)
     assert far.extrapolates and {"log2_flops", "log2_m"} <= set(far.outside or ()) <= {*FEATURES}
     mystery = explain(Operator("odd", "Mystery", (Tensor((8,)),), (Tensor((8,)),)), wide)
-    assert "kind 'Mystery' is not in the vocabulary: it counts as reading and writing its tensors" in mystery.rules
+    assert "kind 'Mystery' is not in the vocabulary: it is priced as reading and writing its tensors" in mystery.rules
 
 
 def test_rules_of_batches() -> None:
@@ -146,7 +146,7 @@ def test_rules_of_precisions_and_boards() -> None:
     half = explain(product(512, 4096, 4096, "bfloat16"), A100)
     assert (half.model, half.category) == ("gpu-half", "product") and half.extrapolates is None
     assert half.rules[0] == "half_costs of the device prices bfloat16"
-    assert any(rule.startswith("the board counts as a100: its own trees") for rule in half.rules)
+    assert any(rule.startswith("the board is taken for a100: its own trees") for rule in half.rules)
     single = explain(product(512, 4096, 4096), A100)
     assert (single.model, single.category) == ("gpu-eager-fp32", "linear") and "of the board's peak" in single.rules[0]
     x = Tensor((1, 64, 56, 56))

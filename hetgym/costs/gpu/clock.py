@@ -71,7 +71,7 @@ class Sustained:
     def share(self, gpu: Gpu) -> float:
         """Share of the peak that long products reach; the rate never falls when the peak rises.
 
-        A board whose lanes are unknown is no slower than the densest one that would count as having few.
+        A board whose lanes are unknown is no slower than the densest one with few lanes.
         """
         share = (self.full if wide(gpu) else self.free) * self.clock(gpu)
         if gpu.lanes or not wide(gpu):

@@ -176,8 +176,8 @@ class EagerGpuCosts(artefact.Stored, Priced):
     def share(self, gpu: Gpu) -> float:
         """Share of the peak that long products reach: as measured, or by the law.
 
-        The rate by the law counts as that of a measured board that is better in every figure, if it is above it, and as
-        that of one that is worse, if below.
+        The rate by the law is at most that of a measured board that is better in every figure, and at least that of
+        one that is worse.
         """
         rate = self.sustained.share(gpu) * gpu.peak
         most = [share * known.peak for known, share in self.shares.items() if _as_good(known, gpu)]

@@ -72,7 +72,7 @@ NO_UNITS = "the board has no rate in 16 bits: the roofline prices it"
 """Rule of explanations for boards without units for 16 bits."""
 
 ALIKE = 0.03
-"""Largest relative distance of each figure at which a board counts as one that was measured."""
+"""Largest relative distance of each figure at which a board is taken for a measured one."""
 
 REMEMBERED = 1 << 16
 """Most shapes in a model's cache; a full cache is emptied."""
@@ -229,7 +229,7 @@ class HalfGpuCosts(artefact.Stored, Priced):
         for name, ratios in sheets.items():
             if all(abs(ratio - 1) <= ALIKE for ratio in ratios):
                 if ledger is not None:
-                    ledger.say(f"the board counts as {name}: its own trees, gpu-gemm-bf16-{name}, price products")
+                    ledger.say(f"the board is taken for {name}: its own trees, gpu-gemm-bf16-{name}, price products")
                 return _own(name).products(table)
         prices = self.seconds("product", table, gpu, ledger)
         for name, ratios in sheets.items():
@@ -326,7 +326,7 @@ def _grows(kind: str, rows: FloatArray) -> BoolArray:
 
 
 def _classified(op: Operator, able: Sequence[str], gpu: HalfGpu) -> tuple[str, list[tuple[float, ...]]]:
-    """The class that prices an operator and its rows, of which the cheapest counts; an empty class for the roofline.
+    """The class that prices an operator, and its rows; the cheapest row counts. An empty class means the roofline.
 
     A grouped product has a row for each doubling of its batch, which neither its number of products nor the rows of
     each follow. Products of float32 have the row of the same product in 16 bits, whose price is their least.
@@ -345,7 +345,7 @@ def _classified(op: Operator, able: Sequence[str], gpu: HalfGpu) -> tuple[str, l
 
 
 def _narrowed(op: Operator, row: tuple[float, ...], gpu: HalfGpu) -> float:
-    """What weights narrower than 16 bits leave of the time of a product in 16 bits: its bound's share."""
+    """Share of the time of a product in 16 bits that remains with narrower weights: that of its bound."""
     weights = op.inputs[1] if len(op.inputs) > 1 else None
     if weights is None or not weights.constant or weights.bytes >= 2 * weights.size:
         return 1.0

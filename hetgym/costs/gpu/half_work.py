@@ -45,7 +45,7 @@ _LANES = 128.0  # float32 units of a processor; some generations have 64
 _SLOWEST = 0.95e9  # boost clocks of data-centre GPUs lie above [Hz]
 
 _GENERATIONS = ((400e12, 108, 2048, 40e6), (1500e12, 132, 4096, 50e6), (math.inf, 148, 8192, 126e6))
-"""Peak in 16 bits up to which a board counts as A100, H100 or B200 [FLOP/s], and for figures that it does not state:
+"""Peak in 16 bits up to which a board is taken for an A100, H100 or B200 [FLOP/s], and for unstated figures:
 processors, FLOPs of a processor in a cycle, cache [byte]. Smaller boards of the first have fewer processors."""
 
 

@@ -118,7 +118,7 @@ class Seen:
         return np.asarray(self.centre + 0.5 * (cut + ray * np.sqrt(shorter)[:, None]))
 
     def _offset(self, x: FloatArray) -> FloatArray:
-        """[n, f] rows minus the centre, bounded against overflow; NaN counts as the centre."""
+        """[n, f] rows minus the centre, bounded against overflow; NaN is replaced by the centre."""
         return np.clip(np.where(np.isnan(x), 0.0, x - self.centre), -LARGEST, LARGEST)
 
     def _distance(self, offset: FloatArray) -> FloatArray:

@@ -42,14 +42,14 @@ PRECISIONS: dict[str, str] = {
     "uint8": "w8a8",
 }
 """Dtype of an operator -> precision of the compiled network: ``float`` computes in 16 bits, w8a16 and w8a8 have weights
-of 8 bits and activations of 16 or 8. Operators of other dtypes (indices, masks) count as ``float`` where the board
+of 8 bits and activations of 16 or 8. Operators of other dtypes (indices, masks) are priced as ``float`` where the board
 can run that, else as w8a8."""
 
 BYTES: dict[str, tuple[float, float]] = {"float": (2.0, 2.0), "w8a8": (1.0, 1.0), "w8a16": (1.0, 2.0)}
 """Precision -> bytes of a weight and of an activation; in the order in which operators of other dtypes take them."""
 
 CHIP = 2.0 * ON_CHIP
-"""Memory on the chip [byte]: what fits there need not come from outside."""
+"""Memory on the chip [byte]; operators that fit read nothing from outside."""
 
 STRANGE = "the precision was not fitted: the roofline prices it"
 """Rule of explanations for such operators."""
@@ -187,7 +187,7 @@ class PhoneCosts(artefact.Stored, Priced):
         return np.asarray(seconds[:, None] * np.array([1.0, *(float(np.exp(q)) for q in self.scatter)]), np.float64)
 
     def _least(self, operators: Sequence[Operator], device: Device) -> FloatArray:
-        """[n] time of what operators move in their precision; what fits the chip does not count."""
+        """[n] time to move operators' bytes in their precision, 0 for those that fit the chip."""
         moved = np.zeros(len(operators))
         for i, op in enumerate(operators):
             weights, others = BYTES[self._precision(device, op.dtype)]

@@ -65,7 +65,7 @@ AMOUNTS: tuple[str, ...] = (
 * *Weights*: constant elements that a product reads.
 * *Elements* that an operator reads and writes, without weights, in channels padded to :data:`TILE`: of products, of
   arithmetic (additions), of reductions (sums, means and extremes along axes), of poolings, of normalisations, of
-  softmax, of functions (GELU, sigmoid, division), of divisions of pictures (images of 2 or 3 channels, as they are
+  softmax, of functions (GELU, sigmoid, division), of divisions of pictures (images of 2 or 3 channels, for instance
   normalised before the first convolution), of joints (concatenations), of resizing by the nearest element, by
   interpolation, and by interpolation with the corners aligned, of other movements (copies, paddings, gathers) and of
   views that permute or cut. Those of one operator up to :data:`AT_START` count once more, since small operators do not
@@ -83,7 +83,7 @@ ON_CHIP = 4e6
 """Elements that the memory on the chip holds: 8 MiB of 16 bits."""
 
 AT_START = 65536.0
-"""Elements of an operator that count as its start."""
+"""Elements that take as long as the start of an operator."""
 
 FREE = frozenset({"BatchNormalization", "Relu", "Clip", "LeakyRelu", "PRelu", "Cast"})
 """Kinds that cost nothing behind another operator."""

@@ -52,7 +52,7 @@ class ClusterLanes(Lanes):
         self._values[lane] = np.nan
 
     def _prepared(self, problem: TrainingProblem) -> StepInstance:
-        """What episodes need of a problem."""
+        """Tables of a problem that episodes share."""
         found = self._known.get(id(problem), lambda: StepInstance(problem))
         if found.problem is not problem:  # a copy of these lanes, where the number means another problem
             self._known.clear()

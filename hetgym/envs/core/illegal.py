@@ -13,14 +13,14 @@ from hetgym._types import BoolArray, FloatArray
 from hetgym.errors import HetgymWarning, IllegalAction
 
 Rule = Literal["random", "worst", "eft", "raise"]
-"""What stands in for an illegal action: a legal one drawn at random; the legal one of the latest, or the earliest,
+"""Replacement of an illegal action: a legal one drawn at random; the legal one of the latest, or the earliest,
 estimated finish; or an :class:`~hetgym.errors.IllegalAction`, before anything has changed."""
 
 TOLD, SETTLED = 0.1, 200  # Share of illegal actions of which is warned once, after this many actions
 
 
 def stream_of(rng: np.random.Generator) -> int:
-    """Key of an episode's own stream of random numbers, from the state of a generator, which stays as it is."""
+    """Key of an episode's own stream of random numbers, from the state of a generator, which does not change."""
     state: Any = rng.bit_generator.state["state"]
     key = state.get("state")
     return key if isinstance(key, int) else crc32(repr(state).encode())

@@ -92,7 +92,7 @@ def _fill(
     fastest: FloatArray,
     begin: FloatArray,
 ) -> float:
-    """Fill the tables of an instance, of which all but ``upward`` and ``order`` are zeros; returns the path [s]."""
+    """Fill the tables of an instance, all zeros but ``upward`` and ``order``; returns the path [s]."""
     ranks.write_longest_path_to_exit(p, weight, communication, upward)
     ranks.write_longest_path_from_entry(p, weight, communication, downward)
     ranks.write_optimistic_cost(p, communication, optimistic)

@@ -109,7 +109,7 @@ def fixed(instance: ScheduleInstance, padding: GraphPadding, whole: bool = True)
         whole: false to fill in only what the levels ``candidates`` and ``flat`` contain.
 
     Returns:
-        Arrays by key of :func:`place_space`, of which those that are left out are zeros; columns that change have
+        Arrays by key of :func:`place_space`; those that are left out are zeros, and columns that change have
         their values at the start of an episode.
     """
     problem, scale = instance.problem, scale_of(instance.reference)

@@ -168,7 +168,7 @@ def _show_operator(tables: SplitTables, state: LaneState, seen: SplitObservation
 
 @step
 def _show_candidates(tables: SplitTables, state: LaneState, seen: SplitObservation, lane: int, scale: float) -> None:
-    """Write the mask and the candidates; makespans and completions are those of the graph as it is."""
+    """Write the mask and the candidates; makespans and completions are those of the current graph."""
     turn, now = state.turn[lane], share(state.makespan[lane], scale)
     for entry in range(seen.candidates.shape[1]):
         row, legal = seen.candidates[lane, entry], tables.legal[turn, entry]

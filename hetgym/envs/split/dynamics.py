@@ -67,7 +67,7 @@ class Splits:
         return self._instances.get((id(graph), id(platform)), lambda: (pair, self._prepare(pair)))[1]
 
     def assembly(self, instance: SplitInstance) -> Assembly:
-        """What puts together the graphs of an instance with splits."""
+        """The assembly of graphs of an instance with splits."""
         return self._assemblies.get(id(instance), lambda: (instance, Assembly(instance, self.menu)))[1]
 
     @property

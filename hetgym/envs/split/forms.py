@@ -2,7 +2,7 @@
 
 A search or an episode tries hundreds of splits of one graph. To rewrite the graph
 (:func:`hetgym.graph.transforms.split`) takes milliseconds for every operator that is split. Here each operator has
-*forms*: one as it is, and one for each entry of the menu, with all that may take its place: scatters of operands, the
+*forms*: one unsplit, and one for each entry of the menu, with all that may take its place: scatters of operands, the
 parts, and a gather of the result. Which scatters and gathers cancel depends on how the neighbours are split; compiled
 code finds that out (:mod:`hetgym.envs.split.joining`). A form is made once, when it is first needed.
 """
@@ -104,7 +104,7 @@ class Forms:
         menu: the choices that these ways belong to.
 
     Attributes:
-        arrays: of all forms that have been made, for kernels; those of operators as they are have been.
+        arrays: of all forms that have been made, for kernels; those of unsplit operators have been.
         row: of that record.
         members: row of a form -> its scatters, parts and gather.
         constants: number of named constants that they read.
@@ -142,7 +142,7 @@ class Forms:
         return UNCUT if axis is None else self._cuts.setdefault((axis, tuple(lengths)), len(self._cuts))
 
     def dealt(self, axis: int, widths: Sequence[int], exact: bool) -> int:
-        """The number of the cut of an operand, of which parts of these widths are dealt out."""
+        """The number of the cut that deals an operand out in parts of these widths."""
         return self.cut(axis, widths) if exact else OVERLAPPING
 
     def make(self, row: int) -> None:

@@ -196,7 +196,7 @@ class SplitLanes(RecordLanes):
         table[:, SplitCandidateColumn.COMPLETION] = shares(completions, scale)
 
     def _prepared(self, instance: SplitInstance) -> Prepared:
-        """What episodes need of an instance."""
+        """Tables of an instance that episodes share."""
         return self._known.get(id(instance), lambda: self._prepare(instance))
 
     def _prepared_in(self, lane: int) -> Prepared:

@@ -1,4 +1,4 @@
-"""Loads: what devices have to do under a schedule."""
+"""Loads of devices under a schedule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hetgym.sim.memory import resident_weights
 
 
 class Loads(NamedTuple):
-    """What devices have to do under a schedule."""
+    """Loads of devices under a schedule."""
 
     busy: FloatArray  # [d] summed run times of its operators [s]
     operators: Int64Array  # [d] number of its operators

@@ -42,7 +42,7 @@ LEAVE = Choice("", 1, "")
 
 
 def menu(axes: Sequence[str], ways: Sequence[int], parts: Sequence[str]) -> tuple[Choice, ...]:
-    """All combinations, the first of which leaves the operator whole.
+    """All combinations; the first leaves the operator whole.
 
     Args:
         axes: names out of :data:`hetgym.graph.transforms.AXES`.

@@ -94,7 +94,7 @@ def mixture_of_experts(
     top: int = 2,
     skew: float = 0.5,
 ) -> DataflowGraph:
-    """Feed-forward layers of which each token passes through a few experts (Fedus et al., JMLR 23, 2022).
+    """Feed-forward layers whose tokens pass through a few experts each (Fedus et al., JMLR 23, 2022).
 
     blocks · (4 experts + 9) operators: a router sends each token to its ``top`` experts, each expert gathers its tokens
     and runs them through two products, and the results are put back in order and summed. How many tokens an expert gets

@@ -42,7 +42,7 @@ def layered(
 def layered_edges(
     rng: np.random.Generator, tasks: int, width: int | None = None, predecessors: int = 3
 ) -> tuple[Index, Index]:
-    """Source and target, [e] each, of the edges of :func:`layered`, of which no two are equal."""
+    """Source and target, [e] each, of the edges of :func:`layered`, all different."""
     whole("layered: tasks", tasks)
     whole("layered: predecessors", predecessors)
     widest = int(rng.integers(3, 10)) if width is None else whole("layered: width", width)
@@ -175,7 +175,7 @@ def daggen(
 def fork_join(
     rng: np.random.Generator, stages: int = 4, branches: int = 6, flops: float = 1e9, payload: float = 1e6
 ) -> DataflowGraph:
-    """A chain of stages, each of which forks into parallel tasks that join again.
+    """A chain of stages; each forks into parallel tasks that join again.
 
     The join of a stage is the fork of the next: ``stages · (branches + 1) + 1`` tasks.
 
@@ -228,7 +228,7 @@ def inception_like(
 def inception_like_edges(
     rng: np.random.Generator, tasks: int, branches: tuple[int, int] = (2, 5), length: tuple[int, int] = (1, 4)
 ) -> tuple[Index, Index]:
-    """Source and target, [e] each, of the edges of :func:`inception_like`, of which no two are equal."""
+    """Source and target, [e] each, of the edges of :func:`inception_like`, all different."""
     whole("inception_like: tasks", tasks)
     bounded("inception_like", tasks, 2 * tasks)
     ranges = {"branches": branches, "length": length}

@@ -384,7 +384,7 @@ def _first_come(steps: list[Step], tracks: int) -> list[Step]:
 
 
 def _circle(stuck: Sequence[Step]) -> list[Step]:
-    """Steps of which each waits for the one before, and the first for the last; every one given waits for another."""
+    """Steps in a circle, each waiting for the one before; every step given waits for another."""
     among = {id(step) for step in stuck}
     path: dict[int, Step] = {}
     step = stuck[0]

@@ -175,7 +175,7 @@ class _Step:
         return len(self.operators) - 1
 
     def wanted(self, i: int) -> list[tuple[int, int]]:
-        """Outputs of earlier operators, each with its slot, of which operator ``i`` has to return the gradient."""
+        """Outputs of earlier operators, each with its slot, whose gradients operator ``i`` has to return."""
         return [
             (s, slot)
             for s, slot in self.incoming[i]
