@@ -28,6 +28,7 @@ def test_no_mutated_file_ends_in_anything_but_a_sentence(tmp_path: Path) -> None
     assert "all" in ran.stdout and not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processor time are Linux's")
 def test_what_is_no_sentence_is_found(tmp_path: Path) -> None:
     """The net itself: an exception, a long line, too much memory, too much time and a crash are all caught."""

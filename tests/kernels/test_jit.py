@@ -45,6 +45,7 @@ def test_a_change_in_a_called_kernel_or_its_records_is_seen_by_its_callers(tmp_p
     assert order() == changed
 
 
+@pytest.mark.slow
 def test_compiling_is_announced_once_and_only_when_it_takes_long(tmp_path: Path) -> None:
     """The first run compiles for longer than the patience; the second finds everything in the cache."""
     script = (

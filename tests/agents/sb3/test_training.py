@@ -79,6 +79,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(tmp_path: Path) -> None:
     path = recipe(tmp_path)
     TrainingRun(load_recipe(path), tmp_path / "whole").train()
