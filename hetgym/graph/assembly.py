@@ -4,8 +4,6 @@ Every importer ends here, so all imported graphs have the same properties: no de
 no outputs without readers, and a price for every operator.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter
@@ -31,21 +29,13 @@ _NUMBERED = re.compile(r"[a-z_]{0,2}\d+")  # "n17" says less than "Conv_17"
 
 @dataclass(slots=True)
 class Step:
-    """One operator whose operands are still names of values.
+    """One operator whose operands are still names of values."""
 
-    Args:
-        name: the model's name for it; may be empty, need not be unique.
-        kind: a key of :data:`~hetgym.graph.KINDS`, or any other word.
-        inputs: names of values, in the kind's order.
-        outputs: names of values; no other step writes them.
-        attributes: those that the FLOP formula needs.
-    """
-
-    name: str
-    kind: str
-    inputs: Sequence[str]
-    outputs: Sequence[str]
-    attributes: dict[str, Attribute] = field(default_factory=dict)
+    name: str  # the model's name for it; may be empty, need not be unique
+    kind: str  # a key of KINDS, or any other word
+    inputs: Sequence[str]  # names of values, in the kind's order
+    outputs: Sequence[str]  # names of values; no other step writes them
+    attributes: dict[str, Attribute] = field(default_factory=dict)  # those that the FLOP formula needs
 
 
 def assemble(
@@ -55,8 +45,7 @@ def assemble(
 
     Args:
         name: name of the graph.
-        values: type of every value that a step reads or writes; constants without a name get one, in the order in
-            which they are read.
+        values: type of every value that a step reads or writes; constants without a name get one.
         steps: the steps, in topological order.
         results: names of the values that the graph returns.
         notes: what the importer left out; a sentence about operators of unknown kind comes first.
@@ -125,12 +114,7 @@ def _named_constants(steps: Sequence[Step], values: Mapping[str, Tensor]) -> dic
 
 
 def check_operator(operator: Operator, where: str) -> None:
-    """Refuse an operator that the formulas of its kind cannot price.
-
-    Raises:
-        GraphError: too few operands, a rank or an attribute that the formula does not expect, or a
-            count that is negative or not finite.
-    """
+    """Refuse (GraphError) an operator that the formulas of its kind cannot price, or price below 0 or at infinity."""
     try:
         counts = (operator.flops, operator.bytes_read, operator.bytes_written)
     except (ArithmeticError, IndexError, LookupError, TypeError, ValueError) as cause:
@@ -144,12 +128,7 @@ def check_operator(operator: Operator, where: str) -> None:
 
 
 def check_tensor(tensor: Tensor, where: str) -> Tensor:
-    """Return the tensor if its type is possible.
-
-    Raises:
-        GraphError: an unknown dtype, a negative dimension, more than :data:`MAX_RANK` dimensions, or more than
-            :data:`MAX_ELEMENTS` elements.
-    """
+    """The tensor; GraphError if its dtype is unknown or :data:`MAX_RANK` or :data:`MAX_ELEMENTS` is exceeded."""
     if tensor.dtype not in DTYPE_BYTES:
         raise GraphError(f"{where}: no dtype is called {shown(tensor.dtype)}; known: {', '.join(DTYPE_BYTES)}")
     if len(tensor.shape) > MAX_RANK:
@@ -165,11 +144,7 @@ def _short(shape: tuple[int, ...]) -> str:
 
 
 def check_batch(batch: object) -> int:
-    """Return the batch if it is a whole number from 1 to :data:`MAX_BATCH`.
-
-    Raises:
-        GraphError: it is not.
-    """
+    """The batch; GraphError if it is not a whole number from 1 to :data:`MAX_BATCH`."""
     if isinstance(batch, bool) or not isinstance(batch, int) or not 1 <= batch <= MAX_BATCH:
         raise GraphError(f"batch must be a whole number from 1 to {MAX_BATCH}, not {shown(batch)}")
     return batch

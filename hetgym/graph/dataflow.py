@@ -210,17 +210,12 @@ class DataflowGraph(Deferred):
     def on_trunk(self) -> BoolArray:
         """[n] True where every path from a source to a sink passes the node.
 
-        A node that a skip connection bypasses is not on the trunk, even if it precedes or follows every other
-        node: a cut there would cut two tensors.
+        A node that a skip connection bypasses is not on the trunk, even if it precedes or follows every other node.
         """
         return topology.on_trunk(self.topological_order, self.edge_source, self.edge_target)
 
     def dependency_matrix(self) -> BoolArray:
-        """[n, n] dense dependency matrix: ``[i, j]`` is True iff operator j reads an output of operator i.
-
-        Raises:
-            GraphError: more than :data:`DENSE_LIMIT` operators; use the sparse :attr:`successors` instead.
-        """
+        """[n, n] ``[i, j]`` is True iff j reads an output of i; GraphError above :data:`DENSE_LIMIT` operators."""
         n = len(self)
         if n > DENSE_LIMIT:
             raise GraphError(
@@ -259,10 +254,7 @@ class DataflowGraph(Deferred):
 
     @cached_property
     def shared_weights(self) -> SharedWeights:
-        """The constants that several operators read: those of one name and size are one constant.
-
-        Examples are tied embeddings and the weights of an unrolled recurrence.
-        """
+        """The constants that several operators read, such as tied embeddings: those of one name and size are one."""
         return shared_constants(self.operators)
 
     @property
@@ -290,11 +282,7 @@ class DataflowGraph(Deferred):
         return frozen(np.array([getattr(op, attribute) for op in self.operators], np.float64))
 
     def features(self) -> npt.NDArray[np.void]:
-        """Feature table as a structured array, one row per operator.
-
-        Returns:
-            [n] records with the float64 fields of :data:`FEATURES`: ``graph.features()["flops"]``.
-        """
+        """[n] records with the float64 fields of :data:`FEATURES`: ``graph.features()["flops"]``."""
         table = np.zeros(len(self), dtype=[(feature.name, np.float64) for feature in FEATURES])
         for feature in FEATURES:
             table[feature.name] = getattr(self, feature.name)

@@ -18,8 +18,6 @@ A tensor is a :class:`~hetgym.graph.Tensor`, a shape, or a mapping of the Tensor
 output that it carries (0 by default). Other attributes are the user's own.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -93,11 +91,8 @@ def _title(graph: Any) -> str:
 def to_networkx(graph: DataflowGraph) -> Any:
     """Convert a graph to a ``networkx.MultiDiGraph`` from which :func:`from_networkx` reads an equal graph.
 
-    All attributes are plain values, so networkx can write them as JSON. Parallel edges, one for each
-    tensor, have the slot as their key. ``flops`` and ``bytes`` are added for information only.
-
-    Raises:
-        GraphError: not a graph of hetgym.
+    All attributes are plain values, so networkx can write them as JSON. Parallel edges, one for each tensor, have the
+    slot as their key. ``flops`` and ``bytes`` are added for information only.
     """
     if not isinstance(graph, DataflowGraph):
         raise GraphError(f"to_networkx takes a DataflowGraph, not {type(graph).__name__}")

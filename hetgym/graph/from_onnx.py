@@ -31,26 +31,22 @@ def from_onnx(
     *,
     strict: bool = False,
 ) -> DataflowGraph:
-    """Import an ONNX model.
+    """Import an ONNX model; the operators of the graph are in the order of the file.
 
-    Initializers, ``Constant`` nodes and everything computed from these alone become weights. Weights
-    are never allocated, and external data files are not opened. Nodes that no output depends on are
-    dropped. Operators of a kind that is not in :data:`~hetgym.graph.KINDS` are kept and priced by
-    the bytes they move; so are ``If``, ``Loop`` and ``Scan``, whose bodies are not imported. Their results have the
-    types that the body states for them; otherwise a state of a loop has the type that it starts with.
+    Initializers, ``Constant`` nodes and everything computed from these alone become weights. Weights are never
+    allocated, and external data files are not opened. Nodes that no output depends on are dropped. Operators of a kind
+    that is not in :data:`~hetgym.graph.KINDS` are kept and priced by the bytes they move; so are ``If``, ``Loop`` and
+    ``Scan``, whose bodies are not imported. Their results have the types that the body states for them; otherwise a
+    state of a loop has the type that it starts with.
 
     Args:
         model: path of an ``.onnx`` file, or the model itself, which is not changed.
-        batch: size of the leading axis of every input whose leading axis is dynamic or 1. A fixed leading
-            1 is rebound: constant ``Reshape`` targets are rewritten, and the shapes of the whole graph
-            are inferred again.
-        dims: sizes of named dynamic axes, ``{"sequence": 128}``; an axis without a name is
-            ``"input:axis"``, such as ``{"x:1": 128}``. Takes precedence over ``batch``.
+        batch: size of the leading axis of every input whose leading axis is dynamic or 1. A fixed leading 1 is rebound:
+            constant ``Reshape`` targets are rewritten, and the shapes of the whole graph are inferred again.
+        dims: sizes of named dynamic axes, ``{"sequence": 128}``; an axis without a name is ``"input:axis"``, such as
+            ``{"x:1": 128}``. Takes precedence over ``batch``.
         name: name of the graph; that of the file or the model by default.
         strict: refuse what is otherwise a warning.
-
-    Returns:
-        The graph, with the operators in the order of the file.
 
     Raises:
         GraphError: the file is missing or damaged, a dimension is unbound, or shapes do not fit.
@@ -68,12 +64,9 @@ def from_onnx(
 def onnx_results(
     model: str | os.PathLike[str] | onnx.ModelProto, batch: int | None = None, dims: Mapping[str, int] | None = None
 ) -> dict[str, str]:
-    """Name of each operator of :func:`from_onnx` -> the first value that its node writes.
+    """Name of each operator of :func:`from_onnx`, which has the same errors -> the first value that its node writes.
 
     An operator's name may differ from its node's, which may be empty or used twice; the values of a model are unique.
-
-    Raises:
-        GraphError, MissingExtra: as :func:`from_onnx`.
     """
     graph, walker, results, _ = _assembled(model, batch, dims, None)
     steps, _ = living(walker.steps, results)
@@ -81,10 +74,7 @@ def onnx_results(
 
 
 def _assembled(
-    model: str | os.PathLike[str] | onnx.ModelProto,
-    batch: int | None,
-    dims: Mapping[str, int] | None,
-    name: str | None,
+    model: str | os.PathLike[str] | onnx.ModelProto, batch: int | None, dims: Mapping[str, int] | None, name: str | None
 ) -> tuple[DataflowGraph, Walker, list[str], str]:
     """The graph, the walk that it was made from, the values that the model returns, and its name in messages."""
     require("onnx", "onnx", "importing an ONNX model")
@@ -168,14 +158,10 @@ def _walk(
     declared: Mapping[str, onnx.TypeProto],
     smaller: Walker | None = None,
 ) -> Walker:
-    """Infer the types of all values.
+    """Infer the types of all values of the nodes, whose functions are inlined.
 
-    Args:
-        model: the model, for its weights and opsets.
-        nodes: its nodes, with functions inlined.
-        shapes: shapes of its inputs.
-        declared: types that the model declares for its values and that still hold.
-        smaller: the walk of the same model at batch 1, from which Reshape targets are rewritten.
+    ``declared`` are types that the model states and that still hold. ``smaller`` is the walk of the same model at batch
+    1, from which Reshape targets are rewritten.
     """
     from onnx import helper
 

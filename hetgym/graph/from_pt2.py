@@ -5,8 +5,6 @@ archive also holds its graph as JSON (``models/*.json``): operators by name, and
 that this reader looks at, and the table of weights, which says what weights are tied.
 """
 
-from __future__ import annotations
-
 import os
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Import of PyTorch modules through ``torch.export``; weights may be on the meta device."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,13 +29,13 @@ def from_torch(
 ) -> DataflowGraph:
     """Import a module as it runs in inference.
 
-    The module is traced by ``torch.export`` in evaluation mode, without executing it: with the
-    module and the arguments on the meta device nothing is allocated. Parameters, buffers and
-    everything computed from these alone are weights; tied weights share one name. Operators that
-    change nothing in inference (dropout, a cast to the same dtype) are left out. Transposes, slices
-    and the like become ``View``, which moves no data, as in PyTorch. A copy that becomes necessary later
-    because of strides is ``Copy``. Key-value caches of transformers (``DynamicCache``, ``EncoderDecoderCache``) may be
-    arguments and results. Operators of unknown kind are kept and priced by the bytes they move.
+    The module is traced by ``torch.export`` in evaluation mode, without executing it: with the module and the arguments
+    on the meta device nothing is allocated. Parameters, buffers and everything computed from these alone are weights;
+    tied weights share one name. Operators that change nothing in inference (dropout, a cast to the same dtype) are left
+    out. Transposes, slices and the like become ``View``, which moves no data, as in PyTorch. A copy that becomes
+    necessary later because of strides is ``Copy``. Key-value caches of transformers (``DynamicCache``,
+    ``EncoderDecoderCache``) may be arguments and results. Operators of unknown kind are priced by the bytes they move.
+    Operators are named by the submodule that they belong to.
 
     Args:
         module: a ``torch.nn.Module``; its training flags are restored afterwards.
@@ -45,9 +43,6 @@ def from_torch(
         kwargs: example keyword arguments.
         name: name of the graph; that of the module's class by default.
         strict: refuse operators of unknown kind.
-
-    Returns:
-        The graph; operators are named by the submodule that they belong to.
 
     Raises:
         GraphError: the module cannot be exported, or a shape depends on data.
@@ -60,17 +55,11 @@ def from_torch(
 
 
 class Traced(NamedTuple):
-    """A traced module.
+    """A traced module."""
 
-    Attributes:
-        program: the exported program, whose nodes include the operators of the graph.
-        walker: the walker, which maps nodes to operators.
-        graph: the graph.
-    """
-
-    program: Any
-    walker: Walker
-    graph: DataflowGraph
+    program: Any  # the exported program, whose nodes include the operators of the graph
+    walker: Walker  # the walker, which maps nodes to operators
+    graph: DataflowGraph  # the graph
 
 
 def traced(

@@ -1,7 +1,5 @@
 """from_trace: graphs of what profilers of PyTorch, ONNX Runtime and others recorded."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -23,22 +23,15 @@ _MARK = re.compile(r"hetgym_(\d+)_")
 
 @dataclass(frozen=True, eq=False)
 class TvmFusion:
-    """The groups that TVM fuses, in terms of the operators of hetgym's graph of the same file.
+    """The groups that TVM fuses, in terms of the operators of hetgym's graph of the same file."""
 
-    Attributes:
-        fusion: the graph fused by TVM's groups, with the membership.
-        groups: for each group of ``fusion.members``, the names of its operators.
-        kernels: number of functions that TVM's graph calls after fusion; an operator may take several.
-        patterns: operator -> TVM's op_pattern of each of its calls (0 elementwise to 4 out-fusable, 8 opaque).
-        split: operators whose calls TVM put into several kernels; they are in the group of the last call.
-        elided: operators that TVM does not call at all, such as Dropout; they are in the group that they read from.
-    """
-
-    fusion: Fusion
-    groups: tuple[tuple[str, ...], ...]
-    kernels: int
+    fusion: Fusion  # the graph fused by TVM's groups, with the membership
+    groups: tuple[tuple[str, ...], ...]  # for each group of `fusion.members`, the names of its operators
+    kernels: int  # number of functions that TVM's graph calls after fusion; an operator may take several
+    # operator -> TVM's op_pattern of each of its calls (0 elementwise to 4 out-fusable, 8 opaque)
     patterns: dict[str, tuple[int, ...]]
-    split: tuple[str, ...]
+    split: tuple[str, ...]  # operators whose calls TVM put into several kernels; they are in the group of the last call
+    # operators that TVM does not call at all, such as Dropout; they are in the group that they read from
     elided: tuple[str, ...]
 
 
@@ -55,9 +48,6 @@ def from_tvm(model: str | os.PathLike[str] | onnx.ModelProto, module: Any = None
         model: path of an ``.onnx`` file, or the model itself, which is not changed; all shapes must be static.
         module: the module that :func:`relax_module` made from the same model, after the caller's own passes.
 
-    Returns:
-        The groups and the fused graph.
-
     Raises:
         GraphError: the model cannot be read, TVM refuses it, or the module is not from :func:`relax_module`.
         MissingExtra: tvm or onnx is not installed.
@@ -72,17 +62,9 @@ def from_tvm(model: str | os.PathLike[str] | onnx.ModelProto, module: Any = None
 
 
 def relax_module(model: str | os.PathLike[str] | onnx.ModelProto) -> Any:
-    """Run TVM's ONNX frontend and mark the variable of each node's result with the node's number.
+    """A ``tvm.IRModule`` by TVM's ONNX frontend, in which the variable of each node's result has the node's number.
 
-    Args:
-        model: path of an ``.onnx`` file, or the model itself.
-
-    Returns:
-        A ``tvm.IRModule``, on which passes of one's own can be run before :func:`from_tvm` groups its calls.
-
-    Raises:
-        GraphError: the model cannot be read, or TVM refuses it.
-        MissingExtra: tvm or onnx is not installed.
+    Passes of one's own can be run on it before :func:`from_tvm` groups its calls; see there for the model and errors.
     """
     relax = require("tvm.relax", "tvm", _PURPOSE)
     frontend = require("tvm.relax.frontend.onnx.onnx_frontend", "tvm", _PURPOSE)

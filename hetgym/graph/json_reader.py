@@ -1,7 +1,5 @@
 """Reader that checks a JSON document field by field and builds a graph; see :mod:`hetgym.graph.serialization`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

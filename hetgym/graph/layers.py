@@ -1,7 +1,5 @@
 """Layers of a model, told by the names of its operators."""
 
-from __future__ import annotations
-
 import re
 
 _LAYER = re.compile(r"^((?:[^./]+\.)*?(?:layers?|blocks?|h)\.\d+)\.")

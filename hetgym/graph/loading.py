@@ -1,7 +1,5 @@
 """Loading of a graph by its name in the zoo or from a file of any supported format."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -37,41 +37,28 @@ class MeasuredGraph:
     ==========================  ====================================================================================
 
     ONNX Runtime's nodes have the ONNX operator as their kind. Events of other categories have the category.
-
-    Attributes:
-        names: [n] names of the events; parts of one event share its name.
-        kinds: [n] kinds, as in the table.
-        track: [n] track of each node.
-        duration: [n] run time [s]; of a node that waited, the time after the last event that it waited for.
-        start: [n] start in the replay of the measured graph [s].
-        tracks: [t] names of the tracks.
-        host: [t] True for a thread of the host, False for a stream of a device.
-        edge_source, edge_target: [e] nodes; an edge joins different tracks and its source has the smaller number.
-        edge_delay: [e] time from the finish of the source until the target may start [s].
-        edge_unexplained: [e] part of the delay beyond the usual latency of a launch: the target started later
-            than all that it was found to wait for allowed [s].
-        edge_kind: [e] ``launch``, ``sync`` (a host waits for a device), ``wait`` (a stream waits for another),
-            ``handoff`` (a thread waits for another), ``collective`` or ``data``.
-        span: from the first start to the last finish as recorded [s].
-        name: for messages.
-        notes: what of the file is left out and can change the span, a sentence each.
     """
 
-    names: tuple[str, ...]
-    kinds: tuple[str, ...]
-    track: IntArray
-    duration: FloatArray
-    start: FloatArray
-    tracks: tuple[str, ...]
-    host: BoolArray
+    names: tuple[str, ...]  # [n] names of the events; parts of one event share its name
+    kinds: tuple[str, ...]  # [n] kinds, as in the table
+    track: IntArray  # [n] track of each node
+    duration: FloatArray  # [n] run time [s]; of a node that waited, the time after the last event that it waited for
+    start: FloatArray  # [n] start in the replay of the measured graph [s]
+    tracks: tuple[str, ...]  # [t] names of the tracks
+    host: BoolArray  # [t] True for a thread of the host, False for a stream of a device
+    # edge_source, edge_target: [e] nodes; an edge joins different tracks and its source has the smaller number
     edge_source: IntArray
     edge_target: IntArray
-    edge_delay: FloatArray
+    edge_delay: FloatArray  # [e] time from the finish of the source until the target may start [s]
+    # [e] part of the delay beyond the usual latency of a launch: the target started later than all that it was found to
+    # wait for allowed [s]
     edge_unexplained: FloatArray
+    # [e] `launch`, `sync` (a host waits for a device), `wait` (a stream waits for another), `handoff` (a thread waits
+    # for another), `collective` or `data`
     edge_kind: tuple[str, ...]
-    span: float
-    name: str
-    notes: tuple[str, ...] = ()
+    span: float  # from the first start to the last finish as recorded [s]
+    name: str  # for messages
+    notes: tuple[str, ...] = ()  # what of the file is left out and can change the span, a sentence each
 
     def __repr__(self) -> str:
         return (
@@ -127,14 +114,9 @@ class MeasuredGraph:
         track: str | None = None,
         host: bool | None = None,
     ) -> MeasuredGraph:
-        """A copy in which the selected nodes take ``factor`` times as long; delays are unchanged.
+        """A copy in which the selected nodes take ``factor`` (from 0 on) times as long; delays are unchanged.
 
-        Args:
-            factor: from 0 on; 0.5 makes the nodes twice as fast.
-            kind: of the nodes, see :meth:`select`.
-            name: pattern of their names.
-            track: pattern of the names of their tracks.
-            host: True for nodes on threads, False for nodes on streams.
+        The nodes are those of :meth:`select` under the same conditions.
 
         Raises:
             GraphError: an invalid factor, or no node is selected.

@@ -15,17 +15,11 @@ Shape = tuple[int, ...]
 
 
 class Binding(NamedTuple):
-    """Sizes of the inputs.
+    """Sizes of the inputs."""
 
-    Attributes:
-        shapes: input -> shape.
-        symbols: name of a dynamic axis -> size; an axis without a name is ``"input:axis"``.
-        rebound: inputs whose fixed leading 1 is to become the batch.
-    """
-
-    shapes: dict[str, Shape]
-    symbols: dict[str, int]
-    rebound: set[str]
+    shapes: dict[str, Shape]  # input -> shape
+    symbols: dict[str, int]  # name of a dynamic axis -> size; an axis without a name is `"input:axis"`
+    rebound: set[str]  # inputs whose fixed leading 1 is to become the batch
 
     def at(self, batch: int) -> dict[str, Shape]:
         """The shapes of all inputs, with the leading axis of the rebound ones set to a batch."""
@@ -33,12 +27,10 @@ class Binding(NamedTuple):
 
 
 def bind(inputs: Sequence[onnx.ValueInfoProto], batch: int | None, dims: Mapping[str, int]) -> Binding:
-    """Bind all axes.
+    """Bind all axes of the declared inputs, without weights.
 
-    Args:
-        inputs: the declared inputs of the model, without weights.
-        batch: size of leading axes that are dynamic, or that are 1 in all inputs; None leaves them unchanged.
-        dims: sizes of named axes; they take precedence over ``batch``.
+    ``batch`` is the size of leading axes that are dynamic, or that are 1 in all inputs; None leaves them unchanged.
+    Sizes of named axes, ``dims``, take precedence.
 
     Raises:
         GraphError: an axis remains without a size, a name is unknown, or the model fixes another batch.

@@ -5,8 +5,6 @@ give the number of dimensions of a result, or by constants to be computed. ONNX'
 its arguments, so they are bounded here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -41,11 +39,7 @@ _TENSOR = onnx.TensorProto.DESCRIPTOR.full_name
 
 
 def check_model(model: onnx.ModelProto) -> None:
-    """Check that a model has results, known operator sets, and names that are text.
-
-    Raises:
-        GraphError: one of these does not hold.
-    """
+    """Refuse (GraphError) a model without results, with unknown operator sets, or with names that are not text."""
     if not model.graph.output:
         raise GraphError("has no outputs; it is empty or not an ONNX model")
     for entry in model.opset_import:
@@ -70,12 +64,7 @@ def _words(message: Any) -> Iterator[Any]:
 
 
 def check_calls(model: onnx.ModelProto) -> None:
-    """Refuse recursive functions, and functions that are too large after inlining.
-
-    Raises:
-        GraphError: a function calls itself, or the inlined nodes exceed :data:`MAX_INLINED` or
-            :data:`MAX_INLINED_BYTES`.
-    """
+    """Refuse (GraphError) recursive functions, and inlined nodes or bytes above :data:`MAX_INLINED` and the like."""
     functions: dict[tuple[str, str], list[onnx.FunctionProto]] = {}
     for function in model.functions:  # of several overloads of a name, the largest counts
         functions.setdefault((_domain(function.domain), function.name), []).append(function)
@@ -123,11 +112,7 @@ def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def check_operands(node: onnx.NodeProto, values: Mapping[str, Tensor], where: str) -> None:
-    """Refuse a node for which inference would allocate an amount of memory that the file states, if that is too much.
-
-    Raises:
-        GraphError: the number that the file states is out of range.
-    """
+    """Refuse (GraphError) a node for which inference would allocate too much memory because the file says so."""
     if node.domain not in ("", "ai.onnx"):
         return
     numbers = {attribute.name: attribute.i for attribute in node.attribute}

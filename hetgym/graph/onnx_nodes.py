@@ -1,7 +1,5 @@
 """Reading of one ONNX node: its kind, the attributes that are kept, the names that it reads, its small values."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -28,14 +26,9 @@ SUBGRAPHS = {"If", "Loop", "Scan"}
 """Operators with a body of their own, which is not imported."""
 
 _CONTRIB = {
-    "BiasGelu": "Gelu",
-    "FastGelu": "Gelu",
-    "FusedConv": "Conv",
-    "FusedGemm": "Gemm",
-    "FusedMatMul": "MatMul",
-    "Gelu": "Gelu",
-    "QuickGelu": "Swish",
-}
+    "BiasGelu": "Gelu", "FastGelu": "Gelu", "FusedConv": "Conv", "FusedGemm": "Gemm", "FusedMatMul": "MatMul",
+    "Gelu": "Gelu", "QuickGelu": "Swish",
+}  # fmt: skip
 """Operator of ONNX Runtime's own domain -> hetgym's kind."""
 
 _ARITHMETIC = {
@@ -49,11 +42,7 @@ _ARITHMETIC = {
 
 
 def small_value(tensor: onnx.TensorProto, where: str) -> npt.NDArray[Any] | None:
-    """The values of a tensor of numbers that the file itself holds; None for one of strings or in an external file.
-
-    Raises:
-        GraphError: the tensor's bytes do not fit its shape.
-    """
+    """The values of a tensor of numbers in the file itself, None for others; GraphError if its bytes do not fit."""
     if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.data_type == onnx.TensorProto.STRING:
         return None
     try:

@@ -4,8 +4,6 @@ All dimensions are bound to numbers beforehand. ONNX's own inference of one node
 and integer arithmetic on shapes is evaluated on the way. Weights are never materialised: only small values are known.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -36,11 +34,7 @@ Reshape = Callable[[onnx.NodeProto, npt.NDArray[Any]], npt.NDArray[Any]]
 
 
 def tensor_of(proto: onnx.TypeProto, where: str) -> Tensor | None:
-    """Convert a type to a Tensor; return None if a dimension is unknown.
-
-    Raises:
-        GraphError: not a tensor, or of a dtype without a size, such as strings.
-    """
+    """A type as a Tensor; None if a dimension is unknown; GraphError for no tensor or a dtype without a size."""
     if not proto.HasField("tensor_type"):
         raise GraphError(f"{where} is a {proto.WhichOneof('value') or 'value without type'}, not a tensor")
     tensor = proto.tensor_type
@@ -96,11 +90,7 @@ class Walker:
         self._literal.add(name)
 
     def walk(self, nodes: Iterable[onnx.NodeProto]) -> None:
-        """Visit the nodes in order.
-
-        Raises:
-            GraphError: a node reads a value that no earlier node makes, or a value without a shape.
-        """
+        """Visit the nodes in order; GraphError if one reads a value that no earlier node makes or that has no shape."""
         for i, node in enumerate(nodes):
             where = f"node {i} ({node.op_type}{f' {node.name!r}' if node.name else ''})"
             operands = [name for name in node.input if name] + sorted(set(outer_names(node)))

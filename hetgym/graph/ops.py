@@ -18,24 +18,9 @@ from hetgym._sums import summed
 Attribute = int | float | str | tuple[int, ...]
 
 DTYPE_BYTES: dict[str, float] = {
-    "float64": 8,
-    "float32": 4,
-    "float16": 2,
-    "bfloat16": 2,
-    "float8": 1,
-    "int64": 8,
-    "int32": 4,
-    "int16": 2,
-    "int8": 1,
-    "int4": 0.5,
-    "uint64": 8,
-    "uint32": 4,
-    "uint16": 2,
-    "uint8": 1,
-    "bool": 1,
-    "complex64": 8,
-    "complex128": 16,
-}
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
+    "int4": 0.5, "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
+}  # fmt: skip
 
 
 class FusionClass(IntEnum):
@@ -155,19 +140,12 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class OpKind:
-    """An entry of the vocabulary: the properties of one kind of operator.
+    """An entry of the vocabulary: the properties of one kind of operator."""
 
-    Args:
-        family: group of kinds with the same efficiency on a device: ``conv``, ``matmul``, ….
-        fusion: TVM's operator class.
-        flops: function from an operator to its FLOPs [FLOP].
-        reads: function from an operator to the bytes that it reads [byte].
-    """
-
-    family: str
-    fusion: FusionClass
-    flops: Callable[[Operator], float]
-    reads: Callable[[Operator], float]
+    family: str  # group of kinds with the same efficiency on a device: `conv`, `matmul`, …
+    fusion: FusionClass  # TVM's operator class
+    flops: Callable[[Operator], float]  # function from an operator to its FLOPs [FLOP]
+    reads: Callable[[Operator], float]  # function from an operator to the bytes that it reads [byte]
 
 
 def _out(op: Operator) -> int:
@@ -322,34 +300,18 @@ _BINARY = {
 _MOVES = ("Concat", "Transpose", "Pad", "Expand", "Tile", "Resize", "DepthToSpace", "SpaceToDepth",
           "Range", "ConstantOfShape", "ScatterND", "ScatterElements", "Trilu", "OneHot", "Copy",
           "CumSum")  # fmt: skip
+_RECURRENT = ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell")
 _SELECTS = ("Slice", "Split", "Gather", "GatherElements", "GatherND")
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape", "View", "SplitView")
 _COLLECTIVE_VIEWS = ("Bucket", "Recv", "Unbucket")  # pinned to a rank, so never fused; see transforms.collective
 _REDUCE = {
-    "ReduceMean": 1,
-    "ReduceSum": 1,
-    "ReduceMax": 1,
-    "ReduceMin": 1,
-    "ReduceProd": 1,
-    "ReduceL1": 2,
-    "ReduceL2": 2,
-    "ReduceSumSquare": 2,
-    "ReduceLogSumExp": 5,
-    "ArgMax": 1,
-    "ArgMin": 1,
-    "TopK": 4,
-}
+    "ReduceMean": 1, "ReduceSum": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceProd": 1, "ReduceL1": 2, "ReduceL2": 2,
+    "ReduceSumSquare": 2, "ReduceLogSumExp": 5, "ArgMax": 1, "ArgMin": 1, "TopK": 4,
+}  # fmt: skip
 _NORMALISE = {
-    "Softmax": 8,
-    "LogSoftmax": 8,
-    "LayerNormalization": 8,
-    "InstanceNormalization": 8,
-    "GroupNormalization": 8,
-    "RMSNormalization": 6,
-    "LRN": 12,
-    "LpNormalization": 4,
-    "MeanVarianceNormalization": 8,
-}
+    "Softmax": 8, "LogSoftmax": 8, "LayerNormalization": 8, "InstanceNormalization": 8, "GroupNormalization": 8,
+    "RMSNormalization": 6, "LRN": 12, "LpNormalization": 4, "MeanVarianceNormalization": 8,
+}  # fmt: skip
 
 _F = FusionClass
 KINDS: dict[str, OpKind] = {
@@ -360,12 +322,7 @@ KINDS: dict[str, OpKind] = {
     "Einsum": OpKind("matmul", _F.OUT_FUSABLE, _einsum, _all_inputs),
     "GroupedMatMul": OpKind("matmul", _F.OPAQUE, _grouped, _grouped_reads),
     "Attention": OpKind("matmul", _F.OPAQUE, _attention, _all_inputs),
-    "LSTM": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
-    "GRU": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
-    "RNN": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
-    "LSTMCell": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
-    "GRUCell": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
-    "RNNCell": OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs),
+    **dict.fromkeys(_RECURRENT, OpKind("recurrent", _F.OPAQUE, _recurrent, _all_inputs)),
     "MaxPool": OpKind("pool", _F.OUT_FUSABLE, _pool, _all_inputs),
     "AveragePool": OpKind("pool", _F.OUT_FUSABLE, _pool, _all_inputs),
     "Task": OpKind("generic", _F.OPAQUE, _task, _all_inputs),

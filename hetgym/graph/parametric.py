@@ -1,7 +1,5 @@
 """One JSON document for a model at every batch size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -12,17 +10,10 @@ from hetgym.graph.serialization import from_json, to_document
 
 
 def parametric(importer: Callable[[int], DataflowGraph], proof: int = 3) -> dict[str, Any]:
-    """Import a model at several batches and write its dimensions as numbers or multiples of the batch.
+    """A document for :func:`~hetgym.graph.from_json`, whose dimensions are numbers or multiples of the batch.
 
-    Batches 1 and 2 give the form of every dimension. As a check, the document bound to the batch ``proof`` must be
-    equal to the model imported at that batch.
-
-    Args:
-        importer: function from a batch to a graph; every batch must give the same operators in the same order.
-        proof: a batch above 2.
-
-    Returns:
-        A document for :func:`~hetgym.graph.from_json`.
+    Batches 1 and 2 give the form of every dimension. As a check, the document bound to the batch ``proof``, above 2,
+    must be equal to the model imported at that batch. The importer must give the same operators at every batch.
 
     Raises:
         GraphError: a dimension is neither constant nor a multiple of the batch, or the graphs differ otherwise.

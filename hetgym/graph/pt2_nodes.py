@@ -5,8 +5,6 @@ The classes here stand in for those of ``torch.fx``: a node has ``op``, ``name``
 ``torch/_export/serde/schema.py``, major version 8.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,17 +32,11 @@ _VIEW_KINDS = {"View", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
 
 @dataclass(frozen=True)
 class SavedTensor:
-    """Type of a value.
+    """Type of a value."""
 
-    Attributes:
-        shape: sizes; None where one is not known.
-        dtype: name of the dtype.
-        strides: numbers from one element to the next along each axis; None where one is not known.
-    """
-
-    shape: tuple[int | None, ...]
-    dtype: str
-    strides: tuple[int | None, ...]
+    shape: tuple[int | None, ...]  # sizes; None where one is not known
+    dtype: str  # name of the dtype
+    strides: tuple[int | None, ...]  # numbers from one element to the next along each axis; None where one is not known
 
     def is_contiguous(self) -> bool:
         """True if the last axis moves fastest and nothing lies between the elements."""
@@ -58,11 +50,7 @@ class SavedTensor:
         return True
 
     def view(self, shape: tuple[int, ...]) -> None:
-        """Do nothing if the strides allow a view of that shape.
-
-        Raises:
-            ValueError: they do not.
-        """
+        """Do nothing if the strides allow a view of that shape; otherwise raise ValueError."""
         if 0 in self.shape:
             return
         # Axes that lie one after the other in memory are one run; every run must be a product of new axes.
@@ -120,14 +108,9 @@ class Node:
 
 
 class ProgramReader:
-    """Makes the nodes of a parsed program.
+    """Makes the nodes of a parsed program (``models/*.json``), given its table of weights, or None.
 
-    All methods raise :class:`~hetgym.errors.GraphError` with the file and the place in it.
-
-    Args:
-        where: the file, for messages.
-        program: its ``models/*.json``.
-        weights: its table of weights, or None.
+    All methods raise :class:`~hetgym.errors.GraphError` with the file, ``where``, and the place in it.
     """
 
     def __init__(self, where: str, program: object, weights: object) -> None:

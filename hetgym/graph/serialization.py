@@ -17,8 +17,6 @@ left out when empty; its values are numbers, strings or lists of whole numbers. 
 an error.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping
@@ -107,11 +105,7 @@ def dumps(document: Mapping[str, Any]) -> str:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a document; the same text always gives the same bytes, compressed or not.
-
-    Raises:
-        GraphError: the file cannot be written.
-    """
+    """Write a document, or raise GraphError; the same text always gives the same bytes, compressed or not."""
     data = text.encode()
     if path.suffix == ".gz":
         data = packed(data)

@@ -4,8 +4,6 @@ This module is independent of operators and costs: both :class:`~hetgym.graph.Da
 :class:`~hetgym.Problem` use it.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -21,17 +19,11 @@ Table = npt.NDArray[np.int64]
 
 @record
 class Adjacency(NamedTuple):
-    """Compressed sparse rows: the neighbours of ``i`` are ``node[pointer[i]:pointer[i + 1]]``.
+    """Compressed sparse rows: the neighbours of ``i`` are ``node[pointer[i]:pointer[i + 1]]``."""
 
-    Attributes:
-        pointer: [n + 1] row starts.
-        node: [e] neighbour ids, ascending in each row.
-        edge: [e] the edge's position in the edge arrays.
-    """
-
-    pointer: IntArray
-    node: IntArray
-    edge: IntArray
+    pointer: IntArray  # [n + 1] row starts
+    node: IntArray  # [e] neighbour ids, ascending in each row
+    edge: IntArray  # [e] the edge's position in the edge arrays
 
 
 def adjacency(n: int, source: IntArray, target: IntArray) -> Adjacency:
@@ -50,7 +42,7 @@ def adjacency(n: int, source: IntArray, target: IntArray) -> Adjacency:
 # Nodes on a cycle, and those behind one, are never pushed.
 @step
 def write_kahn_order(pointer: IntArray, index: IntArray, waiting: IntArray, ready: Heaps, order: IntArray) -> int:
-    """As :func:`kahn_order`, for kernels.
+    """As :func:`kahn_order`, for kernels; returns the number of nodes that are in the order.
 
     Args:
         pointer: [n + 1] row starts of the successors.
@@ -58,9 +50,6 @@ def write_kahn_order(pointer: IntArray, index: IntArray, waiting: IntArray, read
         waiting: [n] number of predecessors of each node; overwritten.
         ready: heaps whose first one is empty and has room for n nodes.
         order: [n] filled in.
-
-    Returns:
-        Number of nodes that are in the order.
     """
     count = 0
     for node in range(len(waiting)):
@@ -84,11 +73,7 @@ def _kahn(pointer: IntArray, index: IntArray, waiting: IntArray, ready: Heaps, o
 
 
 def kahn_order(successors: Adjacency, indegree: IntArray) -> IntArray:
-    """Topological order that always takes the smallest ready id (Kahn 1962, min-heap).
-
-    Returns:
-        [n] node ids; shorter than n when the graph has a cycle.
-    """
+    """[n] topological order that always takes the smallest ready id (Kahn 1962); shorter if there is a cycle."""
     n = len(indegree)
     order = np.empty(n, np.int32)
     count = _kahn(successors.pointer, successors.node, np.array(indegree, np.int32), new_heaps([n]), order)
@@ -99,12 +84,7 @@ def kahn_order(successors: Adjacency, indegree: IntArray) -> IntArray:
 def sort_edges(source: Int64Array, target: Int64Array, by_target: Table, by_source: Table, at: Int64Array) -> None:
     """Sort edges by source, then target, then position.
 
-    Args:
-        source: [e] node at the start of each edge.
-        target: [e] node at the end of each edge.
-        by_target: [2, e] scratch.
-        by_source: [2, e] filled in with sources and targets.
-        at: [n] scratch.
+    ``by_source`` ([2, e]) is filled in with sources and targets; ``by_target`` ([2, e]) and ``at`` ([n]) are scratch.
     """
     _sort_by(target, source, target, by_target, at)
     _sort_by(by_target[0], by_target[0], by_target[1], by_source, at)
@@ -131,13 +111,8 @@ def _sort_by(key: Int64Array, source: Int64Array, target: Int64Array, edges: Tab
 def fill_rows(here: IntArray, there: IntArray, pointer: IntArray, node: IntArray, edge: IntArray, at: IntArray) -> None:
     """Write compressed sparse rows of edges, each row in the order of the edges.
 
-    Args:
-        here: [e] node in whose row each edge stands.
-        there: [e] its other end.
-        pointer: [n + 1] filled in with row starts.
-        node: [e] filled in with the other ends.
-        edge: [e] filled in with the edges.
-        at: [n] scratch.
+    ``pointer`` ([n + 1]) is filled in with row starts, ``node`` and ``edge`` ([e]) with the other ends and the edges;
+    ``at`` ([n]) is scratch. ``here`` and ``there`` are [e] the node in whose row each edge stands, and its other end.
     """
     n = len(at)
     for i in range(n + 1):
@@ -176,14 +151,9 @@ def arrange(n: int, source: IntArray, target: IntArray) -> tuple[Adjacency, Adja
 
 
 def find_cycle(successors: Adjacency, order: IntArray) -> list[int]:
-    """Find one cycle among the nodes that :func:`kahn_order` could not place.
+    """Node ids along one cycle among the nodes that :func:`kahn_order` could not place, which gave ``order``.
 
-    Args:
-        successors: successor lists of the whole graph.
-        order: the result of :func:`kahn_order`, shorter than n.
-
-    Returns:
-        Node ids along one cycle, each the predecessor of the next; the last is the predecessor of the first.
+    Each is the predecessor of the next; the last is the predecessor of the first.
     """
     stuck = np.ones(len(successors.pointer) - 1, np.bool_)
     stuck[order] = False
@@ -246,13 +216,7 @@ def closure(successors: Adjacency, order: IntArray) -> npt.NDArray[np.uint64]:
 
 
 def on_trunk(order: IntArray, source: IntArray, target: IntArray) -> BoolArray:
-    """[n] True where every path from a source to a sink passes the node.
-
-    Args:
-        order: [n] a topological order.
-        source: [e] node at the start of each edge.
-        target: [e] node at the end of each edge.
-    """
+    """[n] True where every path from a source to a sink passes the node; ``order`` is topological."""
     n = len(order)
     position = np.empty(n, np.int64)
     position[order] = np.arange(n)

@@ -4,8 +4,6 @@
 ``EncoderDecoderCache``; their leaves are the keys and values of each layer.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

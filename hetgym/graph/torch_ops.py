@@ -4,8 +4,6 @@ It consists of a table and the few rules that the table cannot express: the orde
 expect, and the attributes. This module does not import torch.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -70,51 +68,27 @@ ALIASES = {"alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "dropo
 """Operators that return their operand unchanged in inference."""
 
 TURNS = {
-    "t",
-    "transpose",
-    "permute",
-    "numpy_T",
-    "mT",
-    "movedim",
-    "swapaxes",
-    "view",
-    "reshape",
-    "_unsafe_view",
-    "unflatten",
-    "flatten",
-    "squeeze",
-    "unsqueeze",
-    "contiguous",
-}
+    "t", "transpose", "permute", "numpy_T", "mT", "movedim", "swapaxes", "view", "reshape", "_unsafe_view", "unflatten",
+    "flatten", "squeeze", "unsqueeze", "contiguous",
+}  # fmt: skip
 """Operators that return every number of their operand exactly once, in another shape."""
 
 MAY_COPY = {"reshape", "flatten", "contiguous", "reshape_as"}
 """Operators that copy only if the operand's strides require it."""
 
-_ORDER = {
-    "addmm": ("mat1", "mat2", "self"),
-    "_addmm_activation": ("mat1", "mat2", "self"),
+_ORDERS = {
+    "addmm _addmm_activation": ("mat1", "mat2", "self"),
     "baddbmm": ("batch1", "batch2", "self"),
-    "lstm": ("input", "data", "params", "hx"),
-    "gru": ("input", "data", "params", "hx"),
-    "rnn_tanh": ("input", "data", "params", "hx"),
-    "rnn_relu": ("input", "data", "params", "hx"),
-    "lstm_cell": ("input", "w_ih", "w_hh", "b_ih", "b_hh", "hx"),
-    "gru_cell": ("input", "w_ih", "w_hh", "b_ih", "b_hh", "hx"),
-    "rnn_tanh_cell": ("input", "w_ih", "w_hh", "b_ih", "b_hh", "hx"),
-    "rnn_relu_cell": ("input", "w_ih", "w_hh", "b_ih", "b_hh", "hx"),
+    "lstm gru rnn_tanh rnn_relu": ("input", "data", "params", "hx"),
+    "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell": ("input", "w_ih", "w_hh", "b_ih", "b_hh", "hx"),
 }
+_ORDER = {name: order for names, order in _ORDERS.items() for name in names.split()}
 """Argument names in the order of the kind's operands, where ATen's order differs."""
 
 _ATTRIBUTES = {
-    "dim": "axis",
-    "dims": "perm",
-    "equation": "equation",
-    "num_groups": "num_groups",
-    "is_causal": "is_causal",
-    "num_layers": "num_layers",
-    "bidirectional": "bidirectional",
-}
+    "dim": "axis", "dims": "perm", "equation": "equation", "num_groups": "num_groups", "is_causal": "is_causal",
+    "num_layers": "num_layers", "bidirectional": "bidirectional",
+}  # fmt: skip
 _INTERPOLATION = {"linear": "linear", "cubic": "cubic"}
 """Part of the name of an operator that resizes -> ONNX's mode; the others take the nearest number."""
 
@@ -143,15 +117,7 @@ def in_order(name: str, arguments: Mapping[str, Any]) -> list[Any]:
 def attributes_of(
     name: str, kind: str, arguments: Mapping[str, Any], shapes: Sequence[tuple[int, ...]], result: tuple[int, ...]
 ) -> dict[str, Attribute]:
-    """Attributes of an operator under ONNX's names.
-
-    Args:
-        name: ATen's name of the operator.
-        kind: kind of the operator.
-        arguments: arguments of the call, by name.
-        shapes: shapes of the operands.
-        result: shape of the first output.
-    """
+    """Attributes of an operator under ONNX's names, from ATen's name, its arguments by name, and its shapes."""
     kept: dict[str, Attribute] = {}
     for key, word in _ATTRIBUTES.items():
         value = arguments.get(key)

@@ -4,8 +4,6 @@ This module does not import torch; callers pass the class of its tensors in. So 
 does not load torch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -23,19 +21,13 @@ class Walker:
         graph: the fx nodes, in order.
         weights: name of the weight of each placeholder that is one.
         holder: object whose attributes ``get_attr`` nodes name.
-
-    Attributes:
-        steps: one step per operator, in order.
-        nodes: the fx node of each step.
-        values: name -> type of every value that is read or written.
-        results: names of the values that the graph returns.
     """
 
     def __init__(self, tensor: type, graph: Iterable[Any], weights: Mapping[str, str], holder: object = None) -> None:
-        self.steps: list[Step] = []
-        self.nodes: list[Any] = []
-        self.values: dict[str, Tensor] = {}
-        self.results: list[str] = []
+        self.steps: list[Step] = []  # one step per operator, in order
+        self.nodes: list[Any] = []  # the fx node of each step
+        self.values: dict[str, Tensor] = {}  # name -> type of every value that is read or written
+        self.results: list[str] = []  # names of the values that the graph returns
         self._tensor = tensor
         self._graph = graph
         self._holder = holder

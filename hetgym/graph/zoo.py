@@ -10,8 +10,6 @@ The files hold structure and shapes but no weights. ``scripts/make_zoo.py`` make
 named in :data:`MODELS`. Language models are in :data:`LANGUAGE_MODELS`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,29 +24,18 @@ FOLDER = Path(__file__).with_name("snapshots")
 
 
 class Model(NamedTuple):
-    """Description and source of a model of the zoo.
+    """Description and source of a model of the zoo."""
 
-    Attributes:
-        description: the network and its input.
-        source: the publication, and the origin of the graph.
-    """
-
-    description: str
-    source: str
+    description: str  # the network and its input
+    source: str  # the publication, and the origin of the graph
 
 
 class LanguageModel(NamedTuple):
-    """Description, source and sizes of a language model.
+    """Description, source and sizes of a language model."""
 
-    Attributes:
-        description: the model.
-        source: the publication that states the sizes.
-        sizes: arguments of :func:`~hetgym.graph.generators.language_model`.
-    """
-
-    description: str
-    source: str
-    sizes: Mapping[str, Any]
+    description: str  # the model
+    source: str  # the publication that states the sizes
+    sizes: Mapping[str, Any]  # arguments of language_model
 
 
 OPTIONS = ("sequence", "phase", "dtype")

@@ -1,10 +1,8 @@
 """Graph generators: random topologies, numerical kernels and networks of any size.
 
 Each generator is a pure function. Random ones take a ``numpy.random.Generator`` as their first argument; the same
-state of it gives the same graph.
+state of it gives the same graph. All raise :class:`~hetgym.errors.GraphError` if a parameter is out of range.
 """
-
-from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
@@ -20,20 +18,11 @@ from hetgym.graph.generators.networks import inception, lstm_grid, mixture_of_ex
 from hetgym.graph.generators.topologies import daggen, fork_join, inception_like, layered
 
 GENERATORS: dict[str, Callable[..., DataflowGraph]] = {
-    "cholesky": cholesky,
-    "daggen": daggen,
-    "fft": fft,
-    "fork_join": fork_join,
-    "gaussian_elimination": gaussian_elimination,
-    "inception": inception,
-    "inception_like": inception_like,
-    "language_model": language_model,
-    "layered": layered,
-    "lstm_grid": lstm_grid,
-    "mixture_of_experts": mixture_of_experts,
-    "sharded_product": sharded_product,
-    "transformer": transformer,
-}
+    "cholesky": cholesky, "daggen": daggen, "fft": fft, "fork_join": fork_join,
+    "gaussian_elimination": gaussian_elimination, "inception": inception, "inception_like": inception_like,
+    "language_model": language_model, "layered": layered, "lstm_grid": lstm_grid,
+    "mixture_of_experts": mixture_of_experts, "sharded_product": sharded_product, "transformer": transformer,
+}  # fmt: skip
 """Name -> generator."""
 
 
@@ -71,19 +60,6 @@ def generate_graph(name: str, rng: np.random.Generator | None = None, **paramete
 
 
 __all__ = [
-    "GENERATORS",
-    "cholesky",
-    "daggen",
-    "fft",
-    "fork_join",
-    "gaussian_elimination",
-    "generate_graph",
-    "inception",
-    "inception_like",
-    "language_model",
-    "layered",
-    "lstm_grid",
-    "mixture_of_experts",
-    "sharded_product",
-    "transformer",
-]
+    "GENERATORS", "cholesky", "daggen", "fft", "fork_join", "gaussian_elimination", "generate_graph", "inception",
+    "inception_like", "language_model", "layered", "lstm_grid", "mixture_of_experts", "sharded_product", "transformer",
+]  # fmt: skip

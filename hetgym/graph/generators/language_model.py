@@ -4,8 +4,6 @@ An operator is a kernel that a framework launches: a product, attention in one p
 embedding, an element-wise operation. Sizes of published models are in :data:`hetgym.graph.zoo.LANGUAGE_MODELS`.
 """
 
-from __future__ import annotations
-
 from hetgym.errors import GraphError, shown, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.generators.blocks import (
@@ -123,115 +121,124 @@ def language_model(
     return cast(net.graph(), dtype)
 
 
-def _llama(net: Network, c: Config, s: Shape) -> None:
-    x = _embed(net, "embed_tokens", c, s)
-    tables = tuple(weight_of(f"rotary.{name}", s.tokens, c.head_size) for name in ("cos", "sin"))
-    for layer in range(c.layers):
+def _llama(net: Network, config: Config, shape: Shape) -> None:
+    x = _embed(net, "embed_tokens", config, shape)
+    tables = tuple(weight_of(f"rotary.{name}", shape.tokens, config.head_size) for name in ("cos", "sin"))
+    for layer in range(config.layers):
         at = f"layers.{layer}."
         y = norm(net, at + "input_layernorm", x)
         own = at + "self_attn."
-        q = heads_of(net, own, "q", y, c.heads, c.head_size)
-        k = heads_of(net, own, "k", y, c.kv_heads, c.head_size)
-        v = heads_of(net, own, "v", y, c.kv_heads, c.head_size)
+        q = heads_of(net, own, "q", y, config.heads, config.head_size)
+        k = heads_of(net, own, "k", y, config.kv_heads, config.head_size)
+        v = heads_of(net, own, "v", y, config.kv_heads, config.head_size)
         q, k = (
             net.one(f"{own}{name}_rotary", "RotaryEmbedding", [value, *tables], value.tensor.shape)
             for name, value in (("q", q), ("k", k))
         )
-        y = attend(net, own, q, k, v, s, causal=True)
-        x = add(net, at + "attn_add", x, product(net, own + "o_proj", y, c.hidden))
+        y = attend(net, own, q, k, v, shape, causal=True)
+        x = add(net, at + "attn_add", x, product(net, own + "o_proj", y, config.hidden))
         y = norm(net, at + "post_attention_layernorm", x)
-        y = mixture(net, at + "mlp.", y, c) if c.experts else gated(net, at + "mlp.", y, c)
+        y = mixture(net, at + "mlp.", y, config) if config.experts else gated(net, at + "mlp.", y, config)
         x = add(net, at + "mlp_add", x, y)
-    x = _last(net, norm(net, "norm", x), s)
-    product(net, "lm_head", x, c.vocabulary)
+    x = _last(net, norm(net, "norm", x), shape)
+    product(net, "lm_head", x, config.vocabulary)
 
 
-def _gpt(net: Network, c: Config, s: Shape) -> None:
-    x = _embed(net, "embed_tokens", c, s)
-    places = Tensor((s.tokens,), "int64", constant=True, name="positions")
-    table = weight_of("embed_positions.weight", c.positions, c.hidden)
-    x = add(net, "embed_add", x, net.one("embed_positions", "Gather", [table, places], (s.tokens, c.hidden)))
-    for layer in range(c.layers):
+def _gpt(net: Network, config: Config, shape: Shape) -> None:
+    x = _embed(net, "embed_tokens", config, shape)
+    places = Tensor((shape.tokens,), "int64", constant=True, name="positions")
+    table = weight_of("embed_positions.weight", config.positions, config.hidden)
+    x = add(net, "embed_add", x, net.one("embed_positions", "Gather", [table, places], (shape.tokens, config.hidden)))
+    for layer in range(config.layers):
         at = f"layers.{layer}."
         own = at + "self_attn."
         y = norm(net, at + "input_layernorm", x, bias=True)
-        y = product(net, own + "qkv_proj", y, 3 * c.heads * c.head_size, bias=True)
-        shape = (s.batch, c.heads, s.tokens, c.head_size)
-        q, k, v = net.add(own + "qkv_heads", "View", [y], shape, shape, shape)
-        y = attend(net, own, q, k, v, s, causal=True)
-        x = add(net, at + "attn_add", x, product(net, own + "o_proj", y, c.hidden, bias=True))
+        y = product(net, own + "qkv_proj", y, 3 * config.heads * config.head_size, bias=True)
+        split = (shape.batch, config.heads, shape.tokens, config.head_size)
+        q, k, v = net.add(own + "qkv_heads", "View", [y], split, split, split)
+        y = attend(net, own, q, k, v, shape, causal=True)
+        x = add(net, at + "attn_add", x, product(net, own + "o_proj", y, config.hidden, bias=True))
         y = norm(net, at + "post_attention_layernorm", x, bias=True)
-        y = product(net, at + "mlp.up_proj", y, c.intermediate, bias=True)
+        y = product(net, at + "mlp.up_proj", y, config.intermediate, bias=True)
         y = net.one(at + "mlp.act", "Gelu", [y], y.tensor.shape)
-        x = add(net, at + "mlp_add", x, product(net, at + "mlp.down_proj", y, c.hidden, bias=True))
-    x = _last(net, norm(net, "norm", x, bias=True), s)
-    product(net, "lm_head", x, c.vocabulary, weight="embed_tokens.weight")
+        x = add(net, at + "mlp_add", x, product(net, at + "mlp.down_proj", y, config.hidden, bias=True))
+    x = _last(net, norm(net, "norm", x, bias=True), shape)
+    product(net, "lm_head", x, config.vocabulary, weight="embed_tokens.weight")
 
 
-def _t5(net: Network, c: Config, s: Shape) -> None:
+def _t5(net: Network, config: Config, shape: Shape) -> None:
     memory = None
-    if s.phase != "decode":
-        whole_pass = s._replace(phase="forward")
-        x = _embed(net, "encoder.embed_tokens", c, whole_pass, "embed_tokens.weight")
-        bias = _relative(net, "encoder.", c, s.keys, s.keys)
-        for layer in range(c.layers):
+    if shape.phase != "decode":
+        whole_pass = shape._replace(phase="forward")
+        x = _embed(net, "encoder.embed_tokens", config, whole_pass, "embed_tokens.weight")
+        bias = _relative(net, "encoder.", config, shape.keys, shape.keys)
+        for layer in range(config.layers):
             at = f"encoder.layers.{layer}."
-            x = _t5_attention(net, at, "self_attn", x, None, c, whole_pass, bias)
-            x = _t5_feed_forward(net, at, x, c)
+            x = _t5_attention(net, at, "self_attn", x, None, config, whole_pass, bias)
+            x = _t5_feed_forward(net, at, x, config)
         memory = norm(net, "encoder.norm", x)
-    d = s if s.phase == "forward" else s._replace(tokens=1)  # the first token fills the cache as any other does
-    keys = s.keys if s.phase != "prefill" else 1
-    x = _embed(net, "decoder.embed_tokens", c, d, "embed_tokens.weight")
-    bias = _relative(net, "decoder.", c, d.tokens, keys)
-    for layer in range(c.layers):
+    decoded = (
+        shape if shape.phase == "forward" else shape._replace(tokens=1)
+    )  # the first token fills the cache as any other does
+    keys = shape.keys if shape.phase != "prefill" else 1
+    x = _embed(net, "decoder.embed_tokens", config, decoded, "embed_tokens.weight")
+    bias = _relative(net, "decoder.", config, decoded.tokens, keys)
+    for layer in range(config.layers):
         at = f"decoder.layers.{layer}."
-        x = _t5_attention(net, at, "self_attn", x, None, c, d, bias)
-        x = _t5_attention(net, at, "encoder_attn", x, memory, c, d)
-        x = _t5_feed_forward(net, at, x, c)
+        x = _t5_attention(net, at, "self_attn", x, None, config, decoded, bias)
+        x = _t5_attention(net, at, "encoder_attn", x, memory, config, decoded)
+        x = _t5_feed_forward(net, at, x, config)
     x = norm(net, "decoder.norm", x)
     x = net.one("scale", "Mul", [x], x.tensor.shape)
-    product(net, "lm_head", x, c.vocabulary, weight="embed_tokens.weight")
+    product(net, "lm_head", x, config.vocabulary, weight="embed_tokens.weight")
 
 
 def _t5_attention(
-    net: Network, at: str, name: str, x: Value, memory: Value | None, c: Config, s: Shape, bias: Value | None = None
+    net: Network,
+    at: str,
+    name: str,
+    x: Value,
+    memory: Value | None,
+    config: Config,
+    shape: Shape,
+    bias: Value | None = None,
 ) -> Value:
     """Self-attention, or attention to the encoder's result, with its norm and residual connection."""
     own, source = f"{at}{name}.", memory
     y = norm(net, f"{at}{name}_layer_norm", x)
-    q = heads_of(net, own, "q", y, c.heads, c.head_size)
+    q = heads_of(net, own, "q", y, config.heads, config.head_size)
     if name == "self_attn":
         source = y
     if source is None:  # the keys and values of the encoder are in the cache
-        y = read_cache(net, own, q, c.kv_heads, s, [])
+        y = read_cache(net, own, q, config.kv_heads, shape, [])
     else:
-        k, v = (heads_of(net, own, part, source, c.kv_heads, c.head_size) for part in "kv")
-        y = attend(net, own, q, k, v, s, causal=False, bias=bias)
-    return add(net, f"{at}{name}_add", x, product(net, own + "o_proj", y, c.hidden))
+        k, v = (heads_of(net, own, part, source, config.kv_heads, config.head_size) for part in "kv")
+        y = attend(net, own, q, k, v, shape, causal=False, bias=bias)
+    return add(net, f"{at}{name}_add", x, product(net, own + "o_proj", y, config.hidden))
 
 
-def _t5_feed_forward(net: Network, at: str, x: Value, c: Config) -> Value:
-    y = product(net, at + "mlp.up_proj", norm(net, at + "mlp_layer_norm", x), c.intermediate)
+def _t5_feed_forward(net: Network, at: str, x: Value, config: Config) -> Value:
+    y = product(net, at + "mlp.up_proj", norm(net, at + "mlp_layer_norm", x), config.intermediate)
     y = net.one(at + "mlp.act", "Relu", [y], y.tensor.shape)
-    return add(net, at + "mlp_add", x, product(net, at + "mlp.down_proj", y, c.hidden))
+    return add(net, at + "mlp_add", x, product(net, at + "mlp.down_proj", y, config.hidden))
 
 
-def _relative(net: Network, at: str, c: Config, queries: int, keys: int) -> Value:
+def _relative(net: Network, at: str, config: Config, queries: int, keys: int) -> Value:
     """A learned number for each head and bucket of distances between queries and keys; all layers share it."""
     buckets = Tensor((queries, keys), "int64", constant=True, name=f"{at}buckets")
-    table = weight_of(f"{at}relative_bias.weight", _BUCKETS, c.heads)
-    found = net.one(f"{at}relative_bias", "Gather", [table, buckets], (queries, keys, c.heads))
-    return net.one(f"{at}relative_bias_heads", "View", [found], (1, c.heads, queries, keys))
+    table = weight_of(f"{at}relative_bias.weight", _BUCKETS, config.heads)
+    found = net.one(f"{at}relative_bias", "Gather", [table, buckets], (queries, keys, config.heads))
+    return net.one(f"{at}relative_bias_heads", "View", [found], (1, config.heads, queries, keys))
 
 
-def _embed(net: Network, name: str, c: Config, s: Shape, weight: str = "") -> Value:
-    table = weight_of(weight or f"{name}.weight", c.vocabulary, c.hidden)
-    words = Tensor((s.batch, s.tokens), "int64")
-    return net.one(name, "Gather", [table, words], (s.batch, s.tokens, c.hidden))
+def _embed(net: Network, name: str, config: Config, shape: Shape, weight: str = "") -> Value:
+    table = weight_of(weight or f"{name}.weight", config.vocabulary, config.hidden)
+    words = Tensor((shape.batch, shape.tokens), "int64")
+    return net.one(name, "Gather", [table, words], (shape.batch, shape.tokens, config.hidden))
 
 
-def _last(net: Network, x: Value, s: Shape) -> Value:
+def _last(net: Network, x: Value, shape: Shape) -> Value:
     """The last token of each sequence where no other is scored."""
-    if s.phase != "prefill":
+    if shape.phase != "prefill":
         return x
-    return net.one("last", "View", [x], (s.batch, 1, x.tensor.shape[-1]))
+    return net.one("last", "View", [x], (shape.batch, 1, x.tensor.shape[-1]))

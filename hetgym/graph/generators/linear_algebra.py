@@ -1,7 +1,5 @@
 """Task graphs of numerical kernels, with the FLOPs and the transfers of their blocked algorithms."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -42,9 +40,6 @@ def cholesky(tiles: int = 8, tile: int = 512) -> DataflowGraph:
         tiles: tiles per side, T.
         tile: rows and columns of a tile of float64 numbers.
 
-    Raises:
-        GraphError: a parameter out of range.
-
     >>> cholesky(4)
     DataflowGraph('cholesky', 20 operators, 30 edges)
     """
@@ -78,9 +73,6 @@ def gaussian_elimination(size: int = 10, block: int = 128) -> DataflowGraph:
         size: columns of blocks, m.
         block: rows and columns of a block; numbers are float64.
 
-    Raises:
-        GraphError: a parameter out of range.
-
     >>> len(gaussian_elimination(5))
     14
     """
@@ -108,9 +100,6 @@ def fft(points: int = 16, block: int = 1024) -> DataflowGraph:
     Args:
         points: number of parts that the input is split into, m; a power of two.
         block: complex128 numbers in a part; a leaf transforms its own part.
-
-    Raises:
-        GraphError: a parameter out of range, or not a power of two.
 
     >>> len(fft(8)) == 2 * 8 - 1 + 8 * 3
     True

@@ -1,7 +1,5 @@
 """Collector of operators for generators that write networks down layer by layer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

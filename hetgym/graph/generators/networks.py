@@ -1,7 +1,5 @@
 """Neural networks of any size, made of real operators with consistent shapes."""
 
-from __future__ import annotations
-
 from hetgym._sums import summed
 from hetgym.errors import GraphError
 from hetgym.graph.dataflow import DataflowGraph
@@ -33,21 +31,13 @@ def transformer(
         expansion: width of the feed-forward layer, as a multiple of ``hidden``.
         vocabulary: rows of the embedding table.
 
-    Raises:
-        GraphError: a parameter out of range.
-
     >>> transformer(blocks=2, heads=4)
     DataflowGraph('transformer', 83 operators, 108 edges)
     """
     sizes = {
-        "blocks": blocks,
-        "heads": heads,
-        "hidden": hidden,
-        "sequence": sequence,
-        "batch": batch,
-        "expansion": expansion,
-        "vocabulary": vocabulary,
-    }
+        "blocks": blocks, "heads": heads, "hidden": hidden, "sequence": sequence, "batch": batch,
+        "expansion": expansion, "vocabulary": vocabulary,
+    }  # fmt: skip
     for name, value in sizes.items():
         whole(f"transformer: {name}", value)
     bounded("transformer", blocks * (9 * heads + 20), blocks * (10 * heads + 30))
@@ -73,10 +63,10 @@ def transformer(
             head = f"head{h}."
             q, k, v = (project(head + name, y, hidden, per_head) for name in ("query", "key", "value"))
             k = net.one(f"{at}{head}transpose", "Transpose", [k], (batch, depth, sequence), perm=(0, 2, 1))
-            s = net.one(f"{at}{head}scores", "MatMul", [q, k], scores)
-            s = net.one(f"{at}{head}scale", "Mul", [s, weight_of("scale", 1)], scores)
-            s = net.one(f"{at}{head}softmax", "Softmax", [s], scores, axis=-1)
-            outputs.append(net.one(f"{at}{head}context", "MatMul", [s, v], per_head))
+            weights = net.one(f"{at}{head}scores", "MatMul", [q, k], scores)
+            weights = net.one(f"{at}{head}scale", "Mul", [weights, weight_of("scale", 1)], scores)
+            weights = net.one(f"{at}{head}softmax", "Softmax", [weights], scores, axis=-1)
+            outputs.append(net.one(f"{at}{head}context", "MatMul", [weights, v], per_head))
         joined = net.one(at + "concat", "Concat", outputs, stream, axis=-1)
         x = net.one(at + "add1", "Add", [x, project("output", joined, hidden, stream)], stream)
         y = project("up", norm("norm2", x), hidden, wide)
@@ -108,9 +98,6 @@ def mixture_of_experts(
         expansion: width within an expert, as a multiple of ``hidden``.
         top: experts of a token; at most ``experts``.
         skew: 0 for experts of equal load.
-
-    Raises:
-        GraphError: a parameter out of range.
 
     >>> mixture_of_experts(blocks=2, experts=8)
     DataflowGraph('mixture_of_experts', 82 operators, 116 edges)
@@ -162,9 +149,6 @@ def sharded_product(blocks: int = 4, size: int = 1024, factors: int = 2) -> Data
         size: rows and columns of a shard.
         factors: matrices that are multiplied, at least 2.
 
-    Raises:
-        GraphError: a parameter out of range.
-
     >>> sharded_product(blocks=4)
     DataflowGraph('sharded_product', 112 operators, 96 edges)
     """
@@ -203,9 +187,6 @@ def lstm_grid(
         hidden: units per layer.
         batch: number of sequences.
         features: width of the input; ``hidden`` by default.
-
-    Raises:
-        GraphError: a parameter out of range.
     """
     sizes = {
         "layers": layers,
@@ -228,9 +209,9 @@ def lstm_grid(
             weight_of(f"B{layer}", 8 * hidden),
         ]
         h: Value | Tensor = Tensor(state)
-        c: Value | Tensor = Tensor(state)
+        cell: Value | Tensor = Tensor(state)
         for t in range(steps):
-            h, c = net.add(f"cell({layer},{t})", "LSTMCell", [below[t], h, c, *weights], state, state)
+            h, cell = net.add(f"cell({layer},{t})", "LSTMCell", [below[t], h, cell, *weights], state, state)
             below[t] = h
     return net.graph()
 
@@ -260,9 +241,6 @@ def inception(blocks: int = 3, batch: int = 1, resolution: int = 28, channels: i
         batch: number of images.
         resolution: rows and columns of the first module's input.
         channels: channels of the first module's input.
-
-    Raises:
-        GraphError: a parameter out of range.
     """
     for name, value in {"blocks": blocks, "batch": batch, "resolution": resolution, "channels": channels}.items():
         whole(f"inception: {name}", value)
@@ -284,14 +262,19 @@ def inception(blocks: int = 3, batch: int = 1, resolution: int = 28, channels: i
         )
         return net.one(f"{name}.relu", "Relu", [y], shape)
 
-    for b in range(blocks):
-        if b in _POOL_BEFORE:
+    for block in range(blocks):
+        if block in _POOL_BEFORE:
             side = -(-side // 2)
             x = net.one(
-                f"pool{b}", "MaxPool", [x], (batch, x.tensor.shape[1], side, side), kernel_shape=(3, 3), strides=(2, 2)
+                f"pool{block}",
+                "MaxPool",
+                [x],
+                (batch, x.tensor.shape[1], side, side),
+                kernel_shape=(3, 3),
+                strides=(2, 2),
             )
-        one, reduce3, three, reduce5, five, projection = _MODULES[min(b, len(_MODULES) - 1)]
-        at = f"module{b}."
+        one, reduce3, three, reduce5, five, projection = _MODULES[min(block, len(_MODULES) - 1)]
+        at = f"module{block}."
         pooled = net.one(at + "pool", "MaxPool", [x], x.tensor.shape, kernel_shape=(3, 3), strides=(1, 1))
         branches = [
             conv(at + "1x1", x, one, 1),

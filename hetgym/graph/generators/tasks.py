@@ -1,7 +1,5 @@
 """Task graphs from plain arrays; shared by the generators of random and structured graphs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -27,25 +25,12 @@ _MOST_BYTES = 1e15  # of an average edge
 
 
 def task_graph(
-    name: str,
-    work: FloatArray,
-    source: Index,
-    target: Index,
-    payload: Index,
-    names: Sequence[str] | None = None,
+    name: str, work: FloatArray, source: Index, target: Index, payload: Index, names: Sequence[str] | None = None
 ) -> DataflowGraph:
-    """Build a graph of ``Task`` operators.
+    """Build a graph of ``Task`` operators, named ``t0``, ``t1``, … by default.
 
-    A task has one uint8 output for each distinct payload among its outgoing edges: edges of equal
-    size carry the same tensor.
-
-    Args:
-        name: name of the graph.
-        work: [n] work of each task [FLOP].
-        source: [e] task id at the start of each edge.
-        target: [e] task id at the end of each edge.
-        payload: [e] size of each edge [byte].
-        names: [n] names of the tasks; ``t0``, ``t1``, … by default.
+    A task has one uint8 output for each distinct payload among its outgoing edges: edges of equal size carry the same
+    tensor. Tasks have [n] work [FLOP], edges [e] task ids at source and target, and a payload [byte].
     """
     n = len(work)
     # Sort edges by source and payload: runs of equal pairs are the tensors, numbered within a source.
@@ -95,16 +80,7 @@ def mean_one(rng: np.random.Generator, n: int, spread: float) -> FloatArray:
 
 
 def bounded(name: str, tasks: float, edges: float = 0.0) -> None:
-    """Refuse a graph that would be too large, before any of it is made.
-
-    Args:
-        name: name of the generator.
-        tasks: number of tasks of the graph.
-        edges: upper bound on its number of edges.
-
-    Raises:
-        GraphError: more than :data:`MAX_TASKS` or :data:`MAX_EDGES`.
-    """
+    """Refuse (GraphError) a graph of more than :data:`MAX_TASKS` or :data:`MAX_EDGES`, before any of it is made."""
     if tasks > MAX_TASKS or edges > MAX_EDGES:
         raise GraphError(
             f"{name}: the graph may have {tasks:.3g} tasks and {edges:.3g} edges; the most are {MAX_TASKS} and "
@@ -113,22 +89,14 @@ def bounded(name: str, tasks: float, edges: float = 0.0) -> None:
 
 
 def whole(what: str, value: object, minimum: int = 1) -> int:
-    """Check a parameter that is a count.
-
-    Raises:
-        GraphError: it is not a whole number, or smaller than the minimum.
-    """
+    """The value of a parameter that is a count; GraphError if it is not a whole number, or below the minimum."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not minimum <= value <= _LARGEST:
         raise GraphError(f"{what} is {shown(value)}; it must be a whole number of at least {minimum}")
     return int(value)
 
 
 def real(what: str, value: object, minimum: float = 0.0, maximum: float = math.inf) -> float:
-    """Check a parameter that is a real number.
-
-    Raises:
-        GraphError: it is not a finite number between the limits.
-    """
+    """The value of a parameter that is a real number; GraphError if it is not finite or outside the limits."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or not minimum <= value <= maximum:  # type: ignore[arg-type, operator]
         limits = f"at least {minimum:g}" if maximum == math.inf else f"between {minimum:g} and {maximum:g}"

@@ -1,7 +1,5 @@
 """Random task graphs: layers, forks and joins, and other shapes from the scheduling literature."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import jit
@@ -28,9 +26,6 @@ def layered(
         predecessors: a task reads from 1 to this many different tasks of the previous layer.
         flops: mean work of a task [FLOP].
         payload: mean size of an edge [byte].
-
-    Raises:
-        GraphError: a parameter out of range.
 
     >>> layered(np.random.default_rng(0), tasks=20)
     DataflowGraph('layered', 20 operators, 28 edges)
@@ -66,19 +61,10 @@ def layered_scratch(tasks: int, most: int) -> int:
 def write_layered(
     rng: np.random.Generator, tasks: int, widest: int, predecessors: int, scratch: Index, source: Index, target: Index
 ) -> int:
-    """As :func:`layered_edges`, for kernels.
+    """As :func:`layered_edges`, for kernels; returns the number of edges.
 
-    Args:
-        rng: source of all randomness.
-        tasks: number of tasks, n.
-        widest: most tasks of a layer.
-        predecessors: most tasks of the previous layer that a task reads from.
-        scratch: as long as :func:`layered_scratch` says.
-        source: [n * min(predecessors, widest)] filled in as far as there are edges.
-        target: likewise.
-
-    Returns:
-        Number of edges.
+    ``scratch`` is as long as :func:`layered_scratch` says; ``source`` and ``target`` are [n * min(predecessors,
+    widest)], filled in as far as there are edges.
     """
     most = min(predecessors, widest)
     start, count, chosen = scratch, tasks + 1, 2 * tasks + 1  # where the counts and the choices begin in the scratch
@@ -146,9 +132,6 @@ def daggen(
         jump: an edge spans up to this many levels; one edge of each task spans exactly one.
         flops: mean work of a task [FLOP].
         payload: mean size of an edge [byte].
-
-    Raises:
-        GraphError: a parameter out of range.
     """
     whole("daggen: tasks", tasks)
     whole("daggen: jump", jump)
@@ -185,9 +168,6 @@ def fork_join(
         branches: number of parallel tasks in a stage.
         flops: mean work of a task [FLOP].
         payload: mean size of an edge [byte].
-
-    Raises:
-        GraphError: a parameter out of range.
     """
     whole("fork_join: stages", stages)
     whole("fork_join: branches", branches)
@@ -217,9 +197,6 @@ def inception_like(
         length: fewest and most tasks of a chain; the number is drawn uniformly.
         flops: mean work of a task [FLOP].
         payload: mean size of an edge [byte].
-
-    Raises:
-        GraphError: a parameter out of range.
     """
     source, target = inception_like_edges(rng, tasks, branches, length)
     return random_tasks("inception_like", rng, tasks, source, target, flops, payload)
@@ -255,21 +232,9 @@ def write_inception_like(
     source: Index,
     target: Index,
 ) -> int:
-    """As :func:`inception_like_edges`, for kernels.
+    """As :func:`inception_like_edges`, for kernels; returns the number of edges.
 
-    Args:
-        rng: source of all randomness.
-        tasks: number of tasks, n.
-        fewest: chains of a block.
-        most: chains of a block.
-        shortest: tasks of a chain.
-        longest: tasks of a chain.
-        scratch: [2 * most] numbers.
-        source: [2 n] filled in as far as there are edges.
-        target: likewise.
-
-    Returns:
-        Number of edges.
+    ``scratch`` is [2 * most]; ``source`` and ``target`` are [2 n], filled in as far as there are edges.
     """
     edges, fork, used, join = 0, 0, 1, tasks - 1
     while used < tasks:
@@ -296,10 +261,6 @@ def write_inception_like(
 
 
 def _levels(rng: np.random.Generator, tasks: int, low: int, high: int) -> Index:
-    """Draw level widths uniformly from low..high until all tasks are placed; the last width is cut to fit.
-
-    Returns:
-        [levels + 1] the first task of each level, then n.
-    """
+    """[levels + 1] the first task of each level, then n; widths are uniform in low..high, the last is cut to fit."""
     bounds = np.concatenate([[0], np.cumsum(rng.integers(low, high + 1, -(-tasks // low)))])
     return np.append(bounds[bounds < tasks], tasks)

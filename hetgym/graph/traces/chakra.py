@@ -11,8 +11,6 @@ Source: Sridharan et al., "Chakra: Advancing Performance Benchmarking and Co-des
 Traces", 2023; github.com/mlcommons/chakra.
 """
 
-from __future__ import annotations
-
 import heapq
 import re
 from collections import defaultdict
@@ -33,11 +31,10 @@ _DIGITS = re.compile(r"-?[0-9]{1,20}")
 _LARGEST = 1e17  # microseconds
 _METADATA, _LOAD, _STORE, _SEND, _RECEIVE, _COLLECTIVE = 1, 2, 3, 5, 6, 7
 _READ = ("is_cpu_op", "tid", "stream", "pg_name", "comm_type")
-_TYPES = ("INVALID_NODE", "METADATA_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMP_NODE") + (
-    "COMM_SEND_NODE",
-    "COMM_RECV_NODE",
+_TYPES = (
+    "INVALID_NODE", "METADATA_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMP_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE",
     "COMM_COLL_NODE",
-)
+)  # fmt: skip
 _COMMUNICATION = {0: "all-reduce", 1: "reduce", 2: "all-gather", 5: "broadcast", 6: "all-to-all", 7: "reduce-scatter"}
 
 
@@ -103,15 +100,7 @@ def is_chakra(document: object) -> bool:
 
 
 def read_nodes(file: Path, limit: int) -> list[Node]:
-    """Nodes of a protocol buffer.
-
-    Args:
-        file: path of the file.
-        limit: most bytes that are accepted, after decompression.
-
-    Raises:
-        GraphError: the file is missing, too long or damaged, or two nodes have one id.
-    """
+    """Nodes of a protocol buffer of at most ``limit`` bytes; GraphError if it is damaged or ids repeat."""
     wire = Wire(read_unpacked(file, limit, GraphError), str(file))
     nodes = [_node(wire, *span) for i, span in enumerate(wire.messages()) if i]
     return _checked(nodes, str(file))
@@ -160,15 +149,7 @@ def _attribute(wire: Wire, at: int, length: int, node: Node) -> None:
 
 
 def nodes_of(document: Any, where: str) -> list[Node]:
-    """Nodes of a JSON form.
-
-    Args:
-        document: parsed JSON; a list of what ``chakra_jsonizer`` wrote.
-        where: the file, for messages.
-
-    Raises:
-        GraphError: a missing field, a wrong type, a number out of range, or two nodes with one id.
-    """
+    """Nodes of parsed JSON, a list for ``chakra_jsonizer``'s; GraphError about invalid fields or repeated ids."""
     printed = isinstance(document, list)
     rows = document[1:] if printed else document["workload_graph"]
     if not isinstance(rows, list):
@@ -247,10 +228,7 @@ def measured_graph(ranks: Sequence[list[Node]], name: str) -> MeasuredGraph:
     Without starts, collectives of several ranks that have one kind and process group start together, if the ranks have
     equally many of them, and take as long as on the rank that took least, since the others' times include waiting. A
     control dependency names the caller; where converters left some that form a cycle with data dependencies, all of
-    them are ignored. The graph's notes say what of the file is not in it.
-
-    Raises:
-        GraphError: the dependencies have a cycle; the message names its nodes.
+    them are ignored. Any other cycle is a GraphError. The graph's notes say what of the file is not in it.
     """
     try:
         return _measured(ranks, name, callers=True)

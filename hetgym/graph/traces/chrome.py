@@ -49,40 +49,27 @@ _KINDS = {
     "concurrent_kernel": "kernel",
 } | dict.fromkeys(_RUNTIME, "runtime")
 _COLLECTIVES = (
-    ("reducescatter", "reduce-scatter"),
-    ("allreduce", "all-reduce"),
-    ("allgather", "all-gather"),
-    ("alltoall", "all-to-all"),
-    ("broadcast", "broadcast"),
-    ("sendrecv", "send-recv"),
-    ("reduce", "reduce"),
-)
+    ("reducescatter", "reduce-scatter"), ("allreduce", "all-reduce"), ("allgather", "all-gather"),
+    ("alltoall", "all-to-all"), ("broadcast", "broadcast"), ("sendrecv", "send-recv"), ("reduce", "reduce"),
+)  # fmt: skip
 
 
 @dataclass(eq=False, slots=True)
 class Event:
-    """A complete event.
+    """A complete event."""
 
-    Attributes:
-        name, kind: see :class:`~hetgym.graph.MeasuredGraph`.
-        place: the thread, or the device and stream.
-        start, finish: times since the first event of the file began [s].
-        args: further fields, those of them that hetgym reads.
-        runtime: True for a call of the device's runtime.
-        parent: on a thread, the event around it.
-        before: on a thread, the step that ends when the event begins.
-        step: the last step of the event itself, without the events inside; None as long as there is none.
-    """
-
+    # name, kind: see MeasuredGraph
     name: str
     kind: str
-    place: tuple[str, str]
+    place: tuple[str, str]  # the thread, or the device and stream
+    # start, finish: times since the first event of the file began [s]
     start: float
     finish: float
-    args: Mapping[str, Any]
-    runtime: bool = False
-    parent: Event | None = None
-    before: Step | None = None
+    args: Mapping[str, Any]  # further fields, those of them that hetgym reads
+    runtime: bool = False  # True for a call of the device's runtime
+    parent: Event | None = None  # on a thread, the event around it
+    before: Step | None = None  # on a thread, the step that ends when the event begins
+    # the last step of the event itself, without the events inside; None as long as there is none
     step: Step | None = None
 
     def number(self, *keys: str) -> int | None:
@@ -96,19 +83,13 @@ class Event:
 
 @dataclass(frozen=True)
 class Events:
-    """Events of one process or rank.
+    """Events of one process or rank."""
 
-    Attributes:
-        host: events on threads.
-        device: events on streams.
-        syncs: Kineto's records of synchronisations, which name the streams; they are no intervals of their own.
-        notes: what was dropped.
-    """
-
-    host: list[Event]
-    device: list[Event]
+    host: list[Event]  # events on threads
+    device: list[Event]  # events on streams
+    # Kineto's records of synchronisations, which name the streams; they are no intervals of their own
     syncs: list[Event]
-    notes: list[str]
+    notes: list[str]  # what was dropped
 
 
 def is_chrome(document: object) -> bool:
@@ -119,15 +100,7 @@ def is_chrome(document: object) -> bool:
 
 
 def read_events(document: Any, where: str) -> Events:
-    """Check a document and sort its events.
-
-    Args:
-        document: parsed JSON.
-        where: the file, for messages.
-
-    Raises:
-        GraphError: an event is not an object, or has no usable name or time; or there are too many events.
-    """
+    """Check a parsed document and sort its events; GraphError about events without name or time, or too many."""
     rows = document["traceEvents"] if isinstance(document, Mapping) else document
     if not isinstance(rows, list):
         raise GraphError(f"{where}: traceEvents is {noun(rows)}, not a list")

@@ -1,7 +1,5 @@
 """Measured graphs of Chrome traces, one for each rank, that ran together."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -69,10 +67,7 @@ def measured_graph(ranks: Sequence[tuple[Events, Dataflow | None]], name: str) -
     """The measured graph of events of one or several ranks.
 
     The clocks of several ranks are aligned at the ends of their collectives. Without collectives in common, all ranks
-    start at once.
-
-    Raises:
-        GraphError: there are no events, or too many, or too many threads and streams.
+    start at once. No events, or too many events, threads or streams are a GraphError.
     """
     made: list[Rank] = []
     tracks: list[str] = []

@@ -1,7 +1,5 @@
 """Collectives of several ranks: none transfers before the last rank has come, and the clocks of the ranks."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -20,17 +18,11 @@ TOGETHER = 50e-6
 
 
 def matched(ranks: Sequence[Sequence[Work]]) -> list[list[tuple[int, Work]]]:
-    """Collectives that several ranks ran together: those of one kind and process group, in the order of each rank.
+    """Collectives that several ranks ran together, those of one kind and process group in the order of each rank.
 
-    If the numbers of such collectives differ, the ranks were not recorded over the same steps, and none of them is
-    matched. Sends and receives are matched like collectives, since NCCL runs an all-to-all as such;
-    :func:`couple` tells them apart.
-
-    Args:
-        ranks: work of each rank's streams, in any order.
-
-    Returns:
-        For each collective, rank and work of those that took part.
+    Each is a list of rank and work. If the numbers of such collectives differ, the ranks were not recorded over the
+    same steps, and none of them is matched. Sends and receives are matched like collectives, since NCCL runs an
+    all-to-all as such; :func:`couple` tells them apart.
     """
     groups: dict[tuple[Any, ...], dict[int, list[Work]]] = defaultdict(lambda: defaultdict(list))
     for rank, works in enumerate(ranks):
@@ -63,11 +55,9 @@ def clock_shifts(ranks: int, together: Sequence[Sequence[tuple[int, Work]]]) -> 
 def couple(row: Sequence[tuple[int, Work]]) -> list[Step]:
     """Split a collective into the arrival of each rank and the transfer, which starts when the last rank arrives.
 
-    Sends and receives are one collective if they end at the same time on all ranks.
-
-    Returns:
-        The new steps, each of which belongs before the transfer of its track; none if the times of the ranks
-        contradict each other, because a rank ended before another began.
+    The new steps each belong before the transfer of their track; there are none if the times of the ranks contradict
+    each other, because a rank ended before another began. Sends and receives are one collective if they end at the same
+    time on all ranks.
     """
     begin = max(work.step.start for _, work in row)
     if any(work.step.finish < begin - ROUNDING for _, work in row):

@@ -7,8 +7,6 @@ version 1.0.2 on, among ``attrs``. The files hold no times, so they are read bes
 Source: pytorch.org/docs/stable/profiler.html; schema "1.1.1-chakra.0.0.4" of PyTorch's execution_trace_observer.cpp.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,15 +18,7 @@ from hetgym.graph.traces.streams import Work
 
 
 class Dataflow:
-    """Storages that operators read and write, by record function id.
-
-    Args:
-        document: parsed JSON.
-        where: the file, for messages.
-
-    Raises:
-        GraphError: the document is not of this format.
-    """
+    """Storages that operators read and write, by record function id; GraphError about a document of another format."""
 
     def __init__(self, document: Any, where: str) -> None:
         if not is_execution_trace(document):

@@ -21,26 +21,20 @@ MAX_STEPS = 4_000_000
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """One interval of a track.
+    """One interval of a track."""
 
-    Attributes:
-        name, kind: see :class:`~hetgym.graph.MeasuredGraph`.
-        track: number of the track.
-        start, finish: measured times [s].
-        flexible: False if the step takes as long as it took; True if it ends at its measured finish, so that waiting is
-            part of it: a pause, or a call that waits.
-        after: steps that it waits for, and the kinds of these edges.
-        turn: rank among steps of one instant; the smaller comes first.
-    """
-
+    # name, kind: see MeasuredGraph
     name: str
     kind: str
-    track: int
+    track: int  # number of the track
+    # start, finish: measured times [s]
     start: float
     finish: float
+    # False if the step takes as long as it took; True if it ends at its measured finish, so that waiting is part of it:
+    # a pause, or a call that waits
     flexible: bool = False
-    after: list[tuple[Step, str]] = field(default_factory=list)
-    turn: int = 2
+    after: list[tuple[Step, str]] = field(default_factory=list)  # steps that it waits for, and the kinds of these edges
+    turn: int = 2  # rank among steps of one instant; the smaller comes first
 
     @property
     def key(self) -> tuple[float, int]:
@@ -56,21 +50,13 @@ def assemble(
     latency: float = 0.0,
     notes: Sequence[str] = (),
 ) -> MeasuredGraph:
-    """The measured graph of steps.
+    """The measured graph of steps, those of a track in the order in which they ran.
 
     A rigid step that would start earlier than it did waited for something that is not recorded. This time becomes a
     delay of the edge that it waited for last, or, if that was its own track, an idle node before it. If it would start
     later, because clocks differ by some microseconds or intervals overlap by their rounding, it does so, and the next
-    flexible step of the track is shorter. So errors do not add up.
-
-    Args:
-        steps: those of a track in the order in which they ran; links to steps that come later are dropped.
-        tracks: name of each track.
-        host: True for each track that is a thread.
-        name: of the graph.
-        latency: usual time from a launch to the start of a kernel on an idle stream; every launch takes it, unless the
-            kernel started sooner [s].
-        notes: what of the file is not in the steps.
+    flexible step of the track is shorter. So errors do not add up. Links to steps that come later are dropped. Every
+    launch takes ``latency``, the usual time until a kernel starts on an idle stream, unless it started sooner [s].
 
     Raises:
         GraphError: there are no steps, or too many.

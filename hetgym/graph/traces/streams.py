@@ -22,28 +22,18 @@ MAX_LANES = 64
 
 @dataclass(eq=False, slots=True)
 class Work:
-    """A kernel, copy or fill on a stream.
+    """A kernel, copy or fill on a stream."""
 
-    Attributes:
-        event: the event.
-        step: the interval of the stream.
-        launch: the host's event that launched it; None if it is not recorded.
-        issued: time from which the device may know of it [s].
-    """
-
-    event: Event
-    step: Step
-    launch: Event | None
-    issued: float
+    event: Event  # the event
+    step: Step  # the interval of the stream
+    launch: Event | None  # the host's event that launched it; None if it is not recorded
+    issued: float  # time from which the device may know of it [s]
 
 
 def lanes(events: Sequence[Event]) -> list[list[Event]]:
-    """Divide the events of a stream into rows without overlap; nearly always there is one.
+    """Rows without overlap (at most :data:`MAX_LANES`, else GraphError) of a stream's events; nearly always one.
 
     Streams run in order, but graphs of kernels and programmatic launches overlap within one.
-
-    Raises:
-        GraphError: more than :data:`MAX_LANES` events overlap.
     """
     rows: list[list[Event]] = []
     for event in sorted(events, key=lambda event: (event.start, event.finish)):

@@ -1,7 +1,5 @@
 """Threads: nested events become consecutive steps, and threads that hand control over wait for each other."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 
 from hetgym.graph.traces.chrome import Event
@@ -19,11 +17,7 @@ def tile(events: list[Event], track: int) -> list[Step]:
 
     At any time the step belongs to the event that started last among those that have not ended; where there is none,
     the thread is idle. An event that outlives the one around it therefore ends when it ends, as happens where clocks
-    are rounded.
-
-    Args:
-        events: those of one thread. Their ``parent``, ``before`` and ``step`` are set.
-        track: number of the thread's track.
+    are rounded. ``parent``, ``before`` and ``step`` of the events are set.
     """
     events.sort(key=lambda event: (event.start, -event.finish))
     steps = [Step("idle", "idle", track, 0.0, 0.0, flexible=True)]
@@ -69,9 +63,6 @@ def hand_over(threads: list[list[Step]]) -> None:
 
     A step that the end of the recording cut off, see :func:`_cut_off`, waits for the end of B's work in any case, and
     is not work that another one could wait for.
-
-    Args:
-        threads: steps of each thread, as :func:`tile` makes them.
     """
     begins = [[step.start for step in steps] for steps in threads]
     end = max(steps[-1].finish for steps in threads)
@@ -90,10 +81,6 @@ def _cut_off(steps: list[Step], end: float) -> int:
 
     A thread that waits in a Python function when the profiler stops has an event that ends just then, or some
     microseconds before or after the last event of the thread that stops it. That end says nothing about the wait.
-
-    Args:
-        steps: those of a thread.
-        end: of the recording [s].
     """
     i = len(steps) - 1
     while i > 0 and steps[-1].finish - steps[i].start < HANDOFF:  # functions around it, which are closed with it
@@ -106,13 +93,8 @@ def _cut_off(steps: list[Step], end: float) -> int:
 def _link(before: Step, step: Step, others: list[Step], begins: list[float], count: int, cut: bool) -> None:
     """Link a step to the work of another thread within it, where the rules of :func:`hand_over` hold.
 
-    Args:
-        before: the step before it.
-        step: the step.
-        others: steps of the other thread.
-        begins: their starts [s].
-        count: how many of them are considered.
-        cut: True if the end of the recording cut the step off.
+    The other thread's first ``count`` steps begin at ``begins`` [s]; ``cut`` says that the recording's end cut the
+    step.
     """
     first, last = bisect_right(begins, step.start, 0, count) - 1, bisect_left(begins, step.finish, 0, count) - 1
     if first < 0 or last < first:

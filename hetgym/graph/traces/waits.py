@@ -1,7 +1,5 @@
 """Waits: of the host for devices, of streams for other streams; recorded where traces record them, else inferred."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
@@ -29,11 +27,6 @@ def synchronise(events: Events, rows: Sequence[Sequence[Work]], launches: Launch
     A call that synchronises a device waits for all work issued before it. The stream of other calls is taken from
     Kineto's records of synchronisations. Without these it is the one whose work, of that issued before the call,
     finished last within the call. Copies and full queues make calls wait, too.
-
-    Args:
-        events: all events; the host's have their steps.
-        rows: work of the streams.
-        launches: calls by their ids.
     """
     issued = Issued(rows)
     records = {sync.number("correlation"): sync for sync in events.syncs}
@@ -62,10 +55,6 @@ def infer(rows: Sequence[Sequence[Work]], latency: float) -> None:
     Work that overlaps other work of its stream, as within a graph of kernels, waits for what finished last on the
     stream before it began. Work that begins much later than all that it is known to wait for waits for the work of
     another stream of the device that finished just then, if there is any.
-
-    Args:
-        rows: work of the streams, with all links that are known.
-        latency: usual launch latency [s].
     """
     streams: dict[tuple[str, str], list[Sequence[Work]]] = defaultdict(list)
     devices: dict[str, list[Work]] = defaultdict(list)

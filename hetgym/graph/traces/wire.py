@@ -3,8 +3,6 @@
 Source: protobuf.dev/programming-guides/encoding.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 
@@ -14,11 +12,7 @@ from hetgym.errors import GraphError
 class Wire:
     """Reads fields from bytes; every length is checked before it is used.
 
-    Args:
-        data: a file.
-        where: the file, for messages.
-
-    All methods raise :class:`~hetgym.errors.GraphError` where the bytes are no protocol buffer.
+    All methods raise :class:`~hetgym.errors.GraphError` where the bytes are no protocol buffer; it names ``where``.
     """
 
     def __init__(self, data: bytes, where: str) -> None:

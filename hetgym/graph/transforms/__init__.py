@@ -11,22 +11,6 @@ from hetgym.graph.transforms.splitting import split
 from hetgym.graph.transforms.training import OPTIMIZERS, training
 
 __all__ = [
-    "ALGORITHMS",
-    "AXES",
-    "BUCKET_BYTES",
-    "COLLECTIVES",
-    "FLOATS",
-    "OPTIMIZERS",
-    "Fusion",
-    "Replicated",
-    "apply_groups",
-    "cast",
-    "collective",
-    "data_parallel",
-    "fuse",
-    "pieces",
-    "post_dominators",
-    "sizes",
-    "split",
-    "training",
-]
+    "ALGORITHMS", "AXES", "BUCKET_BYTES", "COLLECTIVES", "FLOATS", "OPTIMIZERS", "Fusion", "Replicated", "apply_groups",
+    "cast", "collective", "data_parallel", "fuse", "pieces", "post_dominators", "sizes", "split", "training",
+]  # fmt: skip

@@ -1,7 +1,5 @@
 """Casting: the same graph in another floating-point format."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hetgym.errors import GraphError

@@ -5,8 +5,6 @@ chunks. A ``RecvReduce`` adds an arriving chunk to the rank's own; a ``Recv`` pa
 belong to the rank that receives. The transfers between them are ordinary edges.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -22,33 +20,33 @@ Steps = Callable[[Builder, str, Held, Sequence[int]], None]
 """Function that adds the operators of one pass over a block of chunks."""
 
 
-def ring_reduce_scatter(b: Builder, name: str, held: Held, block: Sequence[int]) -> None:
+def ring_reduce_scatter(builder: Builder, name: str, held: Held, block: Sequence[int]) -> None:
     """Sum chunk c of a block of k chunks on rank c, in k - 1 steps around the ring that start at rank c + 1."""
-    k = b.ranks
-    moving = [held[(c + 1) % k][chunk] for c, chunk in enumerate(block)]
+    k = builder.ranks
+    moving = [held[(part + 1) % k][chunk] for part, chunk in enumerate(block)]
     for step in range(2, k + 1):
-        for c, chunk in enumerate(block):
-            rank = (c + step) % k
-            moving[c] = b.recv_reduce(f"{name}/chunk{chunk}", rank, moving[c], held[rank][chunk])
-    for c, chunk in enumerate(block):
+        for part, chunk in enumerate(block):
+            rank = (part + step) % k
+            moving[part] = builder.recv_reduce(f"{name}/chunk{chunk}", rank, moving[part], held[rank][chunk])
+    for part, chunk in enumerate(block):
         for rank in range(k):
             del held[rank][chunk]
-        held[c][chunk] = moving[c]
+        held[part][chunk] = moving[part]
 
 
-def ring_all_gather(b: Builder, name: str, held: Held, block: Sequence[int]) -> None:
+def ring_all_gather(builder: Builder, name: str, held: Held, block: Sequence[int]) -> None:
     """Pass chunk c of a block of k chunks from rank c around the ring, in k - 1 steps."""
-    k = b.ranks
+    k = builder.ranks
     for step in range(1, k):
-        for c, chunk in enumerate(block):
-            before, rank = (c + step - 1) % k, (c + step) % k
-            held[rank][chunk] = b.recv(f"{name}/chunk{chunk}", rank, held[before][chunk])
+        for part, chunk in enumerate(block):
+            before, rank = (part + step - 1) % k, (part + step) % k
+            held[rank][chunk] = builder.recv(f"{name}/chunk{chunk}", rank, held[before][chunk])
 
 
-def ring_all_reduce(b: Builder, name: str, held: Held, block: Sequence[int]) -> None:
+def ring_all_reduce(builder: Builder, name: str, held: Held, block: Sequence[int]) -> None:
     """Reduce-scatter, then all-gather."""
-    ring_reduce_scatter(b, name, held, block)
-    ring_all_gather(b, name, held, block)
+    ring_reduce_scatter(builder, name, held, block)
+    ring_all_gather(builder, name, held, block)
 
 
 def binomial_tree(k: int) -> list[list[int]]:
@@ -66,20 +64,24 @@ def binary_tree(k: int) -> list[list[int]]:
     return children
 
 
-def tree_reduce(b: Builder, name: str, held: Held, chunk: int, children: list[list[int]], order: list[int]) -> None:
+def tree_reduce(
+    builder: Builder, name: str, held: Held, chunk: int, children: list[list[int]], order: list[int]
+) -> None:
     """Sum a chunk on the root: every rank adds its children's chunks to its own and sends the sum to its parent."""
     for rank in order[::-1]:
         for child in children[rank]:
-            held[rank][chunk] = b.recv_reduce(
+            held[rank][chunk] = builder.recv_reduce(
                 f"{name}/chunk{chunk}/from{child}", rank, held[child].pop(chunk), held[rank][chunk]
             )
 
 
-def tree_broadcast(b: Builder, name: str, held: Held, chunk: int, children: list[list[int]], order: list[int]) -> None:
+def tree_broadcast(
+    builder: Builder, name: str, held: Held, chunk: int, children: list[list[int]], order: list[int]
+) -> None:
     """Send a chunk from the root down the tree, to the largest subtree first."""
     for rank in order:
         for child in children[rank][::-1]:
-            held[child][chunk] = b.recv(f"{name}/chunk{chunk}", child, held[rank][chunk])
+            held[child][chunk] = builder.recv(f"{name}/chunk{chunk}", child, held[rank][chunk])
 
 
 Tree = tuple[list[list[int]], list[int]]
@@ -106,12 +108,12 @@ def _rooted(children: list[list[int]], root: int) -> Tree:
 
 
 def _over_trees(algorithm: str, reduce: bool, broadcast: bool) -> Steps:
-    def run(b: Builder, name: str, held: Held, block: Sequence[int]) -> None:
-        for chunk, (children, order) in zip(block, _trees(algorithm, b.ranks), strict=True):
+    def run(builder: Builder, name: str, held: Held, block: Sequence[int]) -> None:
+        for chunk, (children, order) in zip(block, _trees(algorithm, builder.ranks), strict=True):
             if reduce:
-                tree_reduce(b, name, held, chunk, children, order)
+                tree_reduce(builder, name, held, chunk, children, order)
             if broadcast:
-                tree_broadcast(b, name, held, chunk, children, order)
+                tree_broadcast(builder, name, held, chunk, children, order)
 
     return run
 
@@ -142,30 +144,21 @@ COLLECTIVES = ("all-gather", "all-reduce", "broadcast", "reduce", "reduce-scatte
 
 
 def block_size(algorithm: str, ranks: int) -> int:
-    """Number of chunks in one pass of an algorithm.
-
-    Raises:
-        UnknownName: no such algorithm.
-    """
+    """Number of chunks in one pass of an algorithm (UnknownName if there is no such algorithm)."""
     if algorithm not in ALGORITHMS:
         raise unknown_name("all-reduce algorithm", algorithm, ALGORITHMS)
     return {"ring": ranks, "tree": 1, "double-tree": 2}[algorithm]
 
 
-def run_collective(b: Builder, collective: str, name: str, held: Held, algorithm: str, passes: int) -> None:
+def run_collective(builder: Builder, collective: str, name: str, held: Held, algorithm: str, passes: int) -> None:
     """Add the operators of a collective, and update ``held`` to the ranks that hold the results.
 
-    Args:
-        b: the graph so far.
-        collective: one of :data:`COLLECTIVES`.
-        name: prefix of the operators' names.
-        held: the chunks of each rank: ``passes`` blocks on every rank that contributes.
-        algorithm: one of :data:`ALGORITHMS`.
-        passes: number of blocks, which follow one another.
+    Before, ``held`` has the chunks of each rank: ``passes`` blocks, which follow one another, on every rank that
+    contributes. ``name`` is the prefix of the operators' names.
     """
-    width = block_size(algorithm, b.ranks)
+    width = block_size(algorithm, builder.ranks)
     for first in range(0, passes * width, width):
-        _STEPS[collective, algorithm](b, name, held, range(first, first + width))
+        _STEPS[collective, algorithm](builder, name, held, range(first, first + width))
 
 
 def collective(
@@ -203,21 +196,23 @@ def collective(
     if (name, algorithm) not in _STEPS:
         known = ", ".join(other for what, other in _STEPS if what == name)
         raise ConfigError(f"{name} cannot go by {algorithm}; known for it: {known}")
-    b, whole = Builder(k), Tensor((total,), dtype)
+    builder, whole = Builder(k), Tensor((total,), dtype)
     held: Held = []
     for rank in range(k):
         cut = chunks_of(whole, parts)
-        number = b.add(Operator(f"rank{rank}/Bucket", "Bucket", (whole,), cut), rank, [])
+        number = builder.add(Operator(f"rank{rank}/Bucket", "Bucket", (whole,), cut), rank, [])
         held.append({c: (number, c) for c in range(parts)})
     if name == "all-gather":
         held = [{c: value for c, value in mine.items() if c % k == rank} for rank, mine in enumerate(held)]
     if name == "broadcast":
         roots = [order[0] for _, order in _trees(algorithm, k)]
         held = [{c: v for c, v in mine.items() if roots[c % len(roots)] == rank} for rank, mine in enumerate(held)]
-    run_collective(b, name, name, held, algorithm, passes)
+    run_collective(builder, name, name, held, algorithm, passes)
     for rank, mine in enumerate(held):
         values = [mine[c] for c in sorted(mine)]
-        tensors = tuple(b.tensor(value) for value in values)
+        tensors = tuple(builder.tensor(value) for value in values)
         size = summed(t.size for t in tensors)
-        b.add(Operator(f"rank{rank}/Unbucket", "Unbucket", tensors, (replace(whole, shape=(size,)),)), rank, values)
-    return b.done(f"{name}-{algorithm}", [whole.bytes])
+        builder.add(
+            Operator(f"rank{rank}/Unbucket", "Unbucket", tensors, (replace(whole, shape=(size,)),)), rank, values
+        )
+    return builder.done(f"{name}-{algorithm}", [whole.bytes])

@@ -1,7 +1,5 @@
 """data_parallel: a training step on several devices, with gradients all-reduced while backward still runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -31,11 +29,7 @@ class _Gradient:
 
 
 def data_parallel(
-    graph: DataflowGraph,
-    replicas: int,
-    algorithm: str = "ring",
-    bucket_bytes: float = BUCKET_BYTES,
-    chunks: int = 1,
+    graph: DataflowGraph, replicas: int, algorithm: str = "ring", bucket_bytes: float = BUCKET_BYTES, chunks: int = 1
 ) -> Replicated:
     """Replicate a training step, and sum the gradients over the replicas before the weights change.
 
@@ -83,12 +77,12 @@ def data_parallel(
     if k == 1:
         n = len(graph)
         return Replicated(graph, frozen(np.zeros(n, np.int32)), frozen(np.zeros(n, np.bool_)), 1, tuple(sizes))
-    b = Builder(k)
+    builder = Builder(k)
     for rank in range(k):
-        _replica(b, graph, rank, gradients)
+        _replica(builder, graph, rank, gradients)
     for number, bucket in enumerate(buckets):
-        _reduce(b, graph, number, bucket, algorithm, passes, width)
-    return b.done(f"{graph.name}-{k}x{algorithm}", sizes, graph.notes)
+        _reduce(builder, graph, number, bucket, algorithm, passes, width)
+    return builder.done(f"{graph.name}-{k}x{algorithm}", sizes, graph.notes)
 
 
 def _gradients(graph: DataflowGraph) -> list[_Gradient]:
@@ -114,10 +108,10 @@ def _buckets(gradients: list[_Gradient], capacity: float) -> Iterator[list[_Grad
     yield from filling.values()
 
 
-def _replica(b: Builder, graph: DataflowGraph, rank: int, gradients: list[_Gradient]) -> None:
+def _replica(builder: Builder, graph: DataflowGraph, rank: int, gradients: list[_Gradient]) -> None:
     """Copy the training step for a rank, without the inputs of its updates."""
     cut = {gradient.update: gradient for gradient in gradients}
-    first = len(b.operators)
+    first = len(builder.operators)
     for i, op in enumerate(graph.operators):
         name = f"replica{rank}/{op.name}"
         inputs = tuple(replace(t, name=f"replica{rank}/{t.name}") if t.constant and t.name else t for t in op.inputs)
@@ -127,12 +121,18 @@ def _replica(b: Builder, graph: DataflowGraph, rank: int, gradients: list[_Gradi
             inputs = inputs[more:]
             reads = op.bytes_read - more * cut[i].tensor.bytes
             attributes = {"flops": op.flops - more * cut[i].tensor.size, "reads": reads}
-        b.add(Operator(name, op.kind, inputs, op.outputs, attributes), rank, [], collective=False)
-    b.edges += [(first + s, slot, first + t) for s, slot, t in graph.edges if t not in cut]
+        builder.add(Operator(name, op.kind, inputs, op.outputs, attributes), rank, [], collective=False)
+    builder.edges += [(first + s, slot, first + t) for s, slot, t in graph.edges if t not in cut]
 
 
 def _reduce(
-    b: Builder, graph: DataflowGraph, number: int, bucket: list[_Gradient], algorithm: str, passes: int, width: int
+    builder: Builder,
+    graph: DataflowGraph,
+    number: int,
+    bucket: list[_Gradient],
+    algorithm: str,
+    passes: int,
+    width: int,
 ) -> None:
     """All-reduce a bucket: the inputs are the gradients of each replica, the outputs go to its updates."""
     name, parts = f"bucket{number}", passes * width
@@ -140,24 +140,24 @@ def _reduce(
     flat = Tensor((summed(t.size for t in tensors),), tensors[0].dtype)
     pieces = chunks_of(flat, parts)
     held: Held = []
-    for rank in range(b.ranks):
-        reads = [_summed(b, graph, rank, gradient) for gradient in bucket]
-        bucket_op = b.add(Operator(f"{name}/rank{rank}/Bucket", "Bucket", tensors, pieces), rank, reads)
+    for rank in range(builder.ranks):
+        reads = [_summed(builder, graph, rank, gradient) for gradient in bucket]
+        bucket_op = builder.add(Operator(f"{name}/rank{rank}/Bucket", "Bucket", tensors, pieces), rank, reads)
         held.append({c: (bucket_op, c) for c in range(parts)})
-    run_collective(b, "all-reduce", name, held, algorithm, passes)
+    run_collective(builder, "all-reduce", name, held, algorithm, passes)
     for rank, mine in enumerate(held):
         values = [mine[c] for c in range(parts)]
-        last = b.add(Operator(f"{name}/rank{rank}/Unbucket", "Unbucket", pieces, tensors), rank, values)
-        b.edges += [(last, slot, rank * len(graph) + gradient.update) for slot, gradient in enumerate(bucket)]
+        last = builder.add(Operator(f"{name}/rank{rank}/Unbucket", "Unbucket", pieces, tensors), rank, values)
+        builder.edges += [(last, slot, rank * len(graph) + gradient.update) for slot, gradient in enumerate(bucket)]
 
 
-def _summed(b: Builder, graph: DataflowGraph, rank: int, gradient: _Gradient) -> Value:
+def _summed(builder: Builder, graph: DataflowGraph, rank: int, gradient: _Gradient) -> Value:
     """A replica's gradient of a weight; for a shared weight, the sum of its parts."""
     parts = [(rank * len(graph) + source, slot) for source, slot in gradient.parts]
     if len(parts) == 1:
         return parts[0]
-    tensor, name = gradient.tensor, b.operators[rank * len(graph) + gradient.update].name
+    tensor, name = gradient.tensor, builder.operators[rank * len(graph) + gradient.update].name
     inputs = (tensor,) * len(parts)
     work = {"flops": float((len(parts) - 1) * tensor.size), "reads": len(parts) * tensor.bytes}
     op = Operator(f"{name.removesuffix('/update')}/sum", "Gradient-elementwise", inputs, (tensor,), work)
-    return b.add(op, rank, parts, collective=False), 0
+    return builder.add(op, rank, parts, collective=False), 0

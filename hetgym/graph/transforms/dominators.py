@@ -1,7 +1,5 @@
 """Immediate post-dominators of a dataflow graph."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._types import IntArray, frozen

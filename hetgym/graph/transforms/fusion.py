@@ -1,7 +1,5 @@
 """fuse: operators that a compiler would run as one kernel become one operator."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,32 +21,16 @@ _REDUCTION, _OUT_FUSABLE = FusionClass.REDUCTION, FusionClass.OUT_FUSABLE
 
 @dataclass(frozen=True, eq=False)
 class Fusion:
-    """A fused graph, and its mapping to the operators that it was made from.
+    """A fused graph, and its mapping to the operators that it was made from."""
 
-    Attributes:
-        source: the graph before fusion, of n operators.
-        graph: the graph after fusion, of m operators in a topological order; operators outside groups are unchanged.
-        group: [n] number of the fused operator that each operator of ``source`` belongs to.
-        members: [m] for each fused operator its operators of ``source``, in topological order.
-    """
-
-    source: DataflowGraph
+    source: DataflowGraph  # the graph before fusion, of n operators
+    # the graph after fusion, of m operators in a topological order; operators outside groups are unchanged
     graph: DataflowGraph
-    group: IntArray
-    members: tuple[tuple[int, ...], ...]
+    group: IntArray  # [n] number of the fused operator that each operator of `source` belongs to
+    members: tuple[tuple[int, ...], ...]  # [m] for each fused operator its operators of `source`, in topological order
 
     def expand(self, values: npt.ArrayLike) -> IntArray:
-        """Give every operator the value of its fused operator, for example a device.
-
-        Args:
-            values: [m] a whole number for each fused operator.
-
-        Returns:
-            [n] the number for each operator of ``source``.
-
-        Raises:
-            GraphError: the number of values differs from the number of fused operators.
-        """
+        """[n] the values of the operators' fused operators, such as devices; GraphError unless there are [m]."""
         array = np.asarray(values)
         if array.shape != (len(self.members),):
             raise GraphError(f"expected one value for each of {len(self.members)} fused operators, not {array.shape}")
@@ -79,9 +61,6 @@ def fuse(graph: DataflowGraph) -> Fusion:
     results, separated by ``+``. Its FLOPs are the sum over its members. It reads the values that come from outside,
     weights included, and writes those that go outside.
 
-    Returns:
-        The fused graph with the membership.
-
     Source: Chen et al., *TVM*, OSDI 2018, section 4.1; the post-dominator rule is that of TVM's FuseOps pass.
 
     >>> from hetgym.graph import load_graph
@@ -99,11 +78,7 @@ def apply_groups(graph: DataflowGraph, groups: Sequence[Sequence[int]]) -> Fusio
 
     Args:
         graph: the graph before fusion.
-        groups: the operator numbers of each group; each operator is in exactly one group. Data may leave a group from
-            several operators.
-
-    Returns:
-        The fused graph with the membership.
+        groups: the operator numbers of each group, each in exactly one; data may leave a group from several operators.
 
     Raises:
         GraphError: an operator is in no group or in two, or the dependencies between groups have a cycle.
@@ -202,9 +177,8 @@ def _leaving(graph: DataflowGraph, row: Sequence[int], hidden: set[Source]) -> l
 def _anchor_types(anchor: Operator, sources: Sequence[Source | None], inside: set[int]) -> dict[str, Attribute]:
     """Attributes from which the anchor can be reconstructed: the shapes of its result and of its inner operand.
 
-    Returns:
-        ``anchor_output``, and, if an operand comes from inside the group, ``anchor_inner``: its position among the
-        anchor's operands, then its shape. Empty if several operands come from inside, or one value is read twice.
+    They are ``anchor_output``, and, if an operand comes from inside the group, ``anchor_inner``: its position among the
+    anchor's operands, then its shape. None if several operands come from inside, or one value is read twice.
     """
     inner = [at for at, source in enumerate(sources) if source is not None and source[0] in inside]
     outer = [source for source in sources if source is not None and source[0] not in inside]

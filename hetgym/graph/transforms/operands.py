@@ -1,7 +1,5 @@
 """Matching of edges and operands: a graph lists an operator's edges and its inputs separately."""
 
-from __future__ import annotations
-
 from hetgym.graph.dataflow import DataflowGraph
 
 Source = tuple[int, int]
@@ -9,13 +7,10 @@ Source = tuple[int, int]
 
 
 def operands(graph: DataflowGraph) -> list[list[Source | None]]:
-    """Match each operator's inputs with the edges that end at it.
+    """For each operator and input the source of the value; None for constants and for inputs of the graph.
 
     An edge is matched with the first free input of its tensor's type. An input that is left without an edge, but has
     the same type as a matched one, reads the same value again, as in ``x * x``.
-
-    Returns:
-        For each operator and input the source of the value; None for constants and for inputs of the graph.
     """
     result = []
     for i, op in enumerate(graph.operators):

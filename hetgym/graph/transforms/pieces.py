@@ -1,7 +1,5 @@
 """Cuts of an operator along an axis: the operands that are sliced, and the resulting pieces."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,27 +14,20 @@ AXES = ("batch", "output", "reduction", "spatial")
 
 @dataclass(frozen=True)
 class Cut:
-    """A possible cut of an operator along an axis.
+    """A possible cut of an operator along an axis."""
 
-    Attributes:
-        size: length of the axis.
-        result: dimension of the output that is cut; None if the results of the pieces are to be summed.
-        operands: for each input the dimension that is cut; None if every piece needs the whole input.
-        unit: lengths of pieces must be multiples of this.
-        once: inputs that only the first piece gets, such as the bias if results are summed.
-        window: stride, kernel extent and rows of padding before, for a convolution that is cut along its rows.
-    """
-
-    size: int
-    result: int | None
+    size: int  # length of the axis
+    result: int | None  # dimension of the output that is cut; None if the results of the pieces are to be summed
+    # for each input the dimension that is cut; None if every piece needs the whole input
     operands: tuple[int | None, ...]
-    unit: int = 1
-    once: frozenset[int] = frozenset()
+    unit: int = 1  # lengths of pieces must be multiples of this
+    once: frozenset[int] = frozenset()  # inputs that only the first piece gets, such as the bias if results are summed
+    # stride, kernel extent and rows of padding before, for a convolution that is cut along its rows
     window: tuple[int, int, int] | None = None
 
 
 def cut(op: Operator, axis: str) -> Cut:
-    """Return the cut of an operator along an axis.
+    """The cut of an operator along an axis.
 
     Raises:
         UnknownName: no such axis.
@@ -149,14 +140,9 @@ def _pointwise(op: Operator, axis: str) -> Cut | None:
 def sizes(
     op: Operator, axis: str, parts: int | Sequence[float], granularity: int = 1, found: Cut | None = None
 ) -> tuple[int, ...]:
-    """Lengths of the pieces along an axis, rounded to the granularity.
+    """Lengths of the pieces along an axis, multiples of the granularity except that of the last piece.
 
-    Args:
-        op: the operator to cut.
-        axis: one of :data:`AXES`.
-        parts: number of equal pieces, or relative sizes of the pieces.
-        granularity: lengths are multiples of this, except that of the last piece.
-        found: the cut along the axis, if it is known.
+    ``parts`` is the number of equal pieces, or their relative sizes; ``found`` the cut, if it is known.
 
     Raises:
         UnknownName: no such axis.
@@ -194,16 +180,9 @@ def input_range(found: Cut, tensor: Tensor, at: int, start: int, stop: int) -> t
 
 
 def pieces(op: Operator, axis: str, lengths: Sequence[int], found: Cut | None = None) -> list[Operator]:
-    """Cut an operator into pieces.
+    """Operators ``name/0``, ``name/1``, … with the shapes of the pieces of an operator along an axis.
 
-    Args:
-        op: the operator to cut.
-        axis: one of :data:`AXES`.
-        lengths: lengths of the pieces, as :func:`sizes` returns them.
-        found: the cut along the axis, if it is known.
-
-    Returns:
-        Operators ``name/0``, ``name/1``, … with the shapes of their pieces.
+    ``lengths`` are those that :func:`sizes` returns; ``found`` is the cut, if it is known.
     """
     found = found or cut(op, axis)
     result, start = [], 0

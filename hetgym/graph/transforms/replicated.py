@@ -1,7 +1,5 @@
 """Replicated: a graph whose operators are each pinned to one of several ranks; and a builder of such graphs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -23,26 +21,16 @@ class Replicated:
 
     To run it, pin every operator to its rank's device:
     ``Schedule(r.assignment(), priority=r.priority)``.
-
-    Attributes:
-        graph: the operators of all ranks.
-        rank: [n] rank, or replica, of each operator.
-        collective: [n] True for operators that belong to a collective.
-        ranks: number of ranks.
-        buckets: size of each buffer that is reduced, in the order in which they fill [byte].
     """
 
-    graph: DataflowGraph
-    rank: IntArray
-    collective: BoolArray
-    ranks: int
-    buckets: tuple[float, ...]
+    graph: DataflowGraph  # the operators of all ranks
+    rank: IntArray  # [n] rank, or replica, of each operator
+    collective: BoolArray  # [n] True for operators that belong to a collective
+    ranks: int  # number of ranks
+    buckets: tuple[float, ...]  # size of each buffer that is reduced, in the order in which they fill [byte]
 
     def assignment(self, devices: Sequence[int] | None = None) -> IntArray:
-        """[n] device of each operator.
-
-        Args:
-            devices: device of each rank, in the order of the ring; 0, 1, … by default.
+        """[n] device of each operator, given that of each rank in the order of the ring; 0, 1, … by default.
 
         Raises:
             ConfigError: the number of devices is not that of the ranks, or two ranks share a device.
@@ -109,11 +97,7 @@ def chunks_of(tensor: Tensor, parts: int) -> tuple[Tensor, ...]:
 
 
 def whole_number(value: object, what: str, least: int = 1) -> int:
-    """Check an option that is a count.
-
-    Raises:
-        ConfigError: it is not a whole number of at least ``least``.
-    """
+    """The value of an option that is a count; ConfigError if it is not a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ConfigError(f"{what} is {value!r}; it must be a whole number of at least {least}")
     return int(value)

@@ -1,7 +1,5 @@
 """split: one operator becomes several that can run on different devices at once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hetgym._sums import summed
@@ -59,16 +57,9 @@ def split(
 def joints(
     op: Operator, found: Cut, sources: Sequence[Source | None], parted: Sequence[Operator]
 ) -> tuple[dict[tuple[Source, int], Operator], Operator]:
-    """The operators that deal out the operands of a split operator, and the one that joins its results.
+    """The scatter of every source and dimension of a split operator, and the gather that joins its results.
 
-    Args:
-        op: the operator before the split.
-        found: how it is cut.
-        sources: of its inputs; None for those without an edge.
-        parted: its pieces.
-
-    Returns:
-        The scatter of every source and dimension, and the gather.
+    ``sources`` are those of its inputs, None for those without an edge; ``parted`` are its pieces.
     """
     scatters: dict[tuple[Source, int], Operator] = {}
     for at, (source, where) in enumerate(zip(sources, found.operands, strict=True)):
@@ -118,7 +109,7 @@ def _rewired(
     first, last = chosen + len(scatters), chosen + len(added) - 1
     new[chosen] = last  # readers of the operator read the gathered result
     operators = [*graph.operators[:chosen], *added, *graph.operators[chosen + 1 :]]
-    edges = [(new[s], o, new[t]) for s, o, t in graph.edges if t != chosen]
+    edges = [(new[start], slot, new[end]) for start, slot, end in graph.edges if end != chosen]
     dealt = {key: chosen + k for k, key in enumerate(scatters)}
     for (origin, _), scatter in dealt.items():
         edges.append((new[origin[0]], origin[1], scatter))
@@ -134,9 +125,9 @@ def _rewired(
                 edges.append((dealt[source, cut_at], number, first + number))
         edges.append((first + number, 0, last))
     # An edge that matches no operand, as in graphs without shapes, goes to every piece.
-    for s, o, t in graph.edges:
-        if t == chosen and (s, o) not in matched:
-            edges += [(new[s], o, first + number) for number in range(len(parted))]
+    for start, slot, end in graph.edges:
+        if end == chosen and (start, slot) not in matched:
+            edges += [(new[start], slot, first + number) for number in range(len(parted))]
     return DataflowGraph(operators, edges, graph.name, graph.notes)
 
 
@@ -145,22 +136,22 @@ def _cancelled(graph: DataflowGraph) -> DataflowGraph:
     ops = graph.operators
     moved: dict[Source, Source] = {}  # output of a scatter -> the equal output of a piece
     gone: set[int] = set()
-    for s, _, t in graph.edges:
-        join, deal = ops[s], ops[t]
+    for start, _, end in graph.edges:
+        join, deal = ops[start], ops[end]
         if deal.kind == "SplitView" and join.kind == "Concat" and "sizes" in join.attributes:
             same = all(join.attributes[key] == deal.attributes.get(key) for key in ("axis", "sizes"))
             if same and not deal.attributes.get("overlap"):
-                joined = sorted((e.source, e.slot) for e in graph.edges if e.target == s)
+                joined = sorted((e.source, e.slot) for e in graph.edges if e.target == start)
                 if len(joined) == len(deal.outputs):
-                    moved.update({(t, k): piece for k, piece in enumerate(joined)})
-                    gone.add(t)
+                    moved.update({(end, k): piece for k, piece in enumerate(joined)})
+                    gone.add(end)
     if not gone:
         return graph
-    edges = [(*moved.get((s, o), (s, o)), t) for s, o, t in graph.edges if t not in gone]
-    read = {s for s, _, _ in edges}
+    edges = [(*moved.get((start, slot), (start, slot)), end) for start, slot, end in graph.edges if end not in gone]
+    read = {start for start, _, _ in edges}
     idle = {e.source for e in graph.edges if e.target in gone and e.source not in read}
     gone |= idle
     kept = [i for i in range(len(graph)) if i not in gone]
     new = {i: k for k, i in enumerate(kept)}
-    left = [(new[s], o, new[t]) for s, o, t in edges if t not in gone]
+    left = [(new[start], slot, new[end]) for start, slot, end in edges if end not in gone]
     return DataflowGraph([ops[i] for i in kept], left, graph.name, graph.notes)

@@ -1,7 +1,5 @@
 """Conversion of inference graphs to training graphs: backward operators, gradients and weight updates."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 
@@ -158,14 +156,8 @@ class _Step:
     ) -> int:
         """Add an operator that reads every input once; return its number.
 
-        Args:
-            name: name of the operator.
-            family: family of operators, which determines its efficiency.
-            inputs: its operands.
-            outputs: its results.
-            flops: FLOPs of one execution [FLOP].
-            in_place: bytes that it writes to its inputs [byte].
-            forward: kind of the operator whose gradients it computes, if any.
+        ``in_place`` are bytes that it writes to its inputs; ``forward`` is the kind whose gradients it computes, if
+        any.
         """
         moved = float(summed(t.bytes for t in inputs)) + in_place
         attributes: dict[str, Attribute] = {"flops": flops, "reads": moved}
