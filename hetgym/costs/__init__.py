@@ -1,7 +1,5 @@
 """Cost models: run times of operators on devices, and of collectives between them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hetgym.costs import artefact
@@ -61,10 +59,7 @@ def explain(operator: Operator, device: Device, costs: str | CostModel = "auto")
     Args:
         operator: the operator.
         device: the device.
-        costs: see :func:`cost_model`; a model without a method ``explain`` is explained by its answers alone.
-
-    Raises:
-        UnknownName, ArtefactError, ConfigError: see :func:`cost_model`.
+        costs: see :func:`cost_model`, with errors; a model without a method ``explain`` is explained by its answers.
 
     >>> from hetgym import load_platform
     >>> from hetgym.graph import Tensor
@@ -81,22 +76,7 @@ def explain(operator: Operator, device: Device, costs: str | CostModel = "auto")
 
 
 __all__ = [
-    "COST_MODELS",
-    "LINKS",
-    "AutoCosts",
-    "CostModel",
-    "Explanation",
-    "LearnedCosts",
-    "Links",
-    "Roofline",
-    "all_gather_seconds",
-    "all_reduce_seconds",
-    "all_to_all_seconds",
-    "collective_seconds",
-    "cost_model",
-    "explain",
-    "load_costs",
-    "occupancy",
-    "reduce_scatter_seconds",
-    "send_seconds",
-]
+    "COST_MODELS", "LINKS", "AutoCosts", "CostModel", "Explanation", "LearnedCosts", "Links", "Roofline",
+    "all_gather_seconds", "all_reduce_seconds", "all_to_all_seconds", "collective_seconds", "cost_model", "explain",
+    "load_costs", "occupancy", "reduce_scatter_seconds", "send_seconds",
+]  # fmt: skip

@@ -1,7 +1,5 @@
 """Files of fitted cost models: an ``.npz`` of plain arrays with a JSON header, checked when read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -29,11 +27,7 @@ def names() -> list[str]:
 
 
 def locate(name: str | Path) -> Path:
-    """The path of a model, given the name of a shipped model or a path.
-
-    Raises:
-        ArtefactError: there is neither such a shipped model nor such a file.
-    """
+    """The path of a model, by its path or as the name of a shipped one; raises ArtefactError where there is neither."""
     path = as_path(name, "a cost model", ArtefactError)
     if str(name) in names():
         return FOLDER / f"{name}.npz"
@@ -48,12 +42,9 @@ def save(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, npt.N
     """Write a model; equal models give equal bytes.
 
     Args:
-        path: the file.
+        path: the file; nothing is left behind if it cannot be written (ArtefactError).
         header: everything but the arrays, as JSON values.
         arrays: name -> array of 32- or 64-bit floats or 32-bit whole numbers.
-
-    Raises:
-        ArtefactError: the file cannot be written; nothing is left behind.
     """
     dtypes = {name: str(array.dtype) for name, array in sorted(arrays.items())}
     odd = sorted({dtype for dtype in dtypes.values() if dtype not in _DTYPES})
@@ -64,10 +55,7 @@ def save(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, npt.N
 
 
 def load(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read a file that :func:`save` wrote; models check the shapes and values of their own arrays.
-
-    Returns:
-        The header, and name -> array.
+    """The header and the arrays of a file that :func:`save` wrote; models check shapes and values of their own arrays.
 
     Raises:
         ArtefactError: the file is missing, damaged, of another format or version, or does not match its header.
@@ -80,36 +68,17 @@ class Stored:
 
     @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
-        """Build the model from the header and arrays of an artefact.
-
-        Raises:
-            ArtefactError: a part is invalid; the message names ``where``.
-        """
+        """Build the model from the parts of an artefact; ArtefactError about an invalid part names ``where``."""
         raise NotImplementedError
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a model.
-
-        Raises:
-            ArtefactError: the file is damaged, tampered with, or fitted to inputs that this version lacks.
-        """
+        """Read a model; ArtefactError if the file is damaged, or fitted to inputs that this version lacks."""
         return cls.of_parts(*load(path), str(path))
 
 
 def check_form(header: Mapping[str, Any], model: str, inputs: object, where: str, key: str = "features") -> None:
-    """Check the kind of a model and the inputs that it was fitted to.
-
-    Args:
-        header: header of an artefact.
-        model: kind of the model.
-        inputs: the inputs that this version computes, in plain values.
-        where: the file, for messages.
-        key: key of the inputs in the header.
-
-    Raises:
-        ArtefactError: another kind, or other inputs.
-    """
+    """Refuse (ArtefactError) an artefact of another kind of model, or one fitted to other ``inputs`` (plain values)."""
     if header.get("model") != model:
         raise ArtefactError(f"{where}: holds no {model!r} model")
     if header.get(key) != inputs:

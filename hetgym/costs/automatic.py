@@ -1,7 +1,5 @@
 """AutoCosts: for each device the fitted models that its description names, or the roofline."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -27,14 +25,7 @@ from hetgym.graph.ops import Operator
 
 
 def load_costs(name: str | Path) -> CostModel:
-    """Load a fitted cost model.
-
-    Args:
-        name: name of a shipped model (:func:`hetgym.costs.artefact.names`), or path of an ``.npz`` file.
-
-    Raises:
-        ArtefactError: no such model, or the file is damaged or tampered with.
-    """
+    """Load a shipped cost model by name or an ``.npz`` file by path; ArtefactError if it is missing or damaged."""
     path = artefact.locate(name)
     stat = path.stat()
     return _loaded(path, stat.st_mtime_ns, stat.st_size)
@@ -64,11 +55,7 @@ class AutoCosts:
     """
 
     def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
-        """Run times on a device; see :class:`~hetgym.costs.protocol.CostModel`.
-
-        Raises:
-            ArtefactError: the device names a model that does not exist.
-        """
+        """See :class:`~hetgym.costs.protocol.CostModel`; ArtefactError if the device names an unknown model."""
         if not device.half_costs:
             return _model(device.costs).predict(operators, device)
         seconds = np.zeros(len(operators))

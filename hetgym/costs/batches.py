@@ -5,8 +5,6 @@ of half the batch, or the price of the half can be lowered. Where a fit prices l
 kernels do, the latter is right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -20,15 +18,7 @@ DOUBLINGS = 24
 
 
 def not_below_halves(operators: Sequence[Operator], price: Callable[[list[Operator]], FloatArray]) -> FloatArray:
-    """Prices of operators, each at least that of half the batch.
-
-    Args:
-        operators: n operators.
-        price: map from m operators to [m, k] prices.
-
-    Returns:
-        [n, k] prices.
-    """
+    """[n, k] prices, each at least that of half the batch; ``price`` gives [m, k] prices of m operators."""
     chains = [list(halves(operator)) for operator in operators]
     first = np.cumsum([0, *map(len, chains[:-1])])
     prices = price([operator for chain in chains for operator in chain])
@@ -79,7 +69,7 @@ def never_faster(
     fixed: FloatArray | float = 0.0,
     ledger: Ledger | None = None,
 ) -> FloatArray:
-    """Prices that do not fall when a batch is doubled: the smallest among those of the batch, its double, and so on.
+    """[r] prices that do not fall when a batch is doubled: the smallest of the batch, its double, and so on [s].
 
     Libraries, and trees that are fitted to them, take less time for a few more rows in one case of six. A caller may
     pad its batch, so the larger batch's price is the bound of the smaller one's.
@@ -91,9 +81,6 @@ def never_faster(
         grows: [r, c] True for the columns that double with the batch.
         fixed: [r, c] the part of these columns that does not, such as the bytes of weights.
         ledger: of the price of a single operator.
-
-    Returns:
-        [r] seconds.
     """
     best = price(table)
     own = float(best[0]) if ledger is not None else 0.0

@@ -12,8 +12,6 @@ The curves and the latencies of NVLink 3 and 4 are fitted to NVIDIA's aiconfigur
 eight A100, H100 and H200; docs/costs-half.md has the errors. Everything between nodes is an assumption.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,27 +55,16 @@ P2P_START = 1.2
 
 @dataclass(frozen=True)
 class Links:
-    """How the GPUs of a group reach each other.
+    """How the GPUs of a group reach each other; PlatformError about a figure that is not a positive number."""
 
-    Args:
-        bandwidth: bytes that one GPU can send to the others of its node, in one direction, by the data sheet [byte/s].
-        start: time of a collective without its steps [s].
-        hop: time of a step between two GPUs of a node [s].
-        switch: True if the node's switches add numbers themselves (NVLink SHARP).
-        network: bytes that one GPU can send to other nodes: its share of the node's adapters [byte/s].
-        network_hop: time of a step between two nodes [s].
-        direct: time of an all-reduce of GPUs that read each other's memory directly, without its steps [s].
-
-    Raises:
-        PlatformError: a figure that is not a positive number.
-    """
-
+    # bytes that one GPU can send to the others of its node, in one direction, by the data sheet [byte/s]
     bandwidth: float
-    start: float
-    hop: float
-    switch: bool = False
-    network: float = 25e9
-    network_hop: float = NETWORK_HOP
+    start: float  # time of a collective without its steps [s]
+    hop: float  # time of a step between two GPUs of a node [s]
+    switch: bool = False  # True if the node's switches add numbers themselves (NVLink SHARP)
+    network: float = 25e9  # bytes that one GPU can send to other nodes: its share of the node's adapters [byte/s]
+    network_hop: float = NETWORK_HOP  # time of a step between two nodes [s]
+    # time of an all-reduce of GPUs that read each other's memory directly, without its steps [s]
     direct: float = 4.3e-6
 
     def __post_init__(self) -> None:

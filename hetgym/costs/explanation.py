@@ -1,7 +1,5 @@
 """Explanations of prices: what a model did to price an operator on a device, noted while it does it."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,38 +19,26 @@ class Explanation:
     """Why an operator has its price on a device.
 
     ``seconds`` is ``added + physics * ratio`` up to rounding, unless a rule says that another bound counts.
-
-    Attributes:
-        operator: name of the operator.
-        kind: its kind.
-        device: name of the device.
-        model: name of the model that priced it, or its form for one that was not loaded by name.
-        category: class of operators in that model whose fit, or rates, priced it; empty if it has no classes.
-        bound: which of arithmetic and memory takes longer at the data sheet's rates; ``none`` if neither takes time.
-        physics: the model's physical bound, which the ratio multiplies [s].
-        ratio: learned ratio of the run time to that bound; 1 where nothing was learned.
-        added: launch, conversions and traffic of fused operators beside that [s].
-        seconds: the price, as ``predict`` returns it [s].
-        low, high: tenth and ninetieth percentile, as ``spread`` returns them [s].
-        outside: features in which the operator lies outside the fitted rows; empty if in none; None if the model does
-            not keep the range of its rows.
-        rules: what else was done, a sentence each.
     """
 
-    operator: str
-    kind: str
-    device: str
-    model: str
-    category: str
+    operator: str  # name of the operator
+    kind: str  # its kind
+    device: str  # name of the device
+    model: str  # name of the model that priced it, or its form for one that was not loaded by name
+    category: str  # class of operators in that model whose fit, or rates, priced it; empty if it has no classes
+    # which of arithmetic and memory takes longer at the data sheet's rates; `none` if neither takes time
     bound: Literal["compute", "memory", "none"]
-    physics: float
-    ratio: float
-    added: float
-    seconds: float
+    physics: float  # the model's physical bound, which the ratio multiplies [s]
+    ratio: float  # learned ratio of the run time to that bound; 1 where nothing was learned
+    added: float  # launch, conversions and traffic of fused operators beside that [s]
+    seconds: float  # the price, as `predict` returns it [s]
+    # low, high: tenth and ninetieth percentile, as `spread` returns them [s]
     low: float
     high: float
+    # features in which the operator lies outside the fitted rows; empty if in none; None if the model does not keep the
+    # range of its rows
     outside: tuple[str, ...] | None = None
-    rules: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()  # what else was done, a sentence each
 
     @property
     def extrapolates(self) -> bool | None:
@@ -108,14 +94,7 @@ class Ledger:
     def explanation(
         self, model: str, operator: Operator, device: Device, row: Sequence[float] | FloatArray
     ) -> Explanation:
-        """The explanation.
-
-        Args:
-            model: name or form of the model.
-            operator: the operator.
-            device: the device.
-            row: its price and percentiles [s].
-        """
+        """The explanation, given the price and its percentiles [s]; ``model`` is the model's name or form."""
         compute, memory = times(operator, device)
         seconds, low, high = (float(value) for value in row)
         dtype = arithmetic(operator)
@@ -183,19 +162,11 @@ class Priced(abc.ABC):
         return self._rows(operators, device)
 
     def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
-        """Run times on a device.
-
-        Returns:
-            [n] seconds; inf for arithmetic in a dtype that the device cannot compute in.
-        """
+        """[n] run times [s]; inf for arithmetic in a dtype that the device cannot compute in."""
         return self._answers(operators, device)[:, 0].copy()
 
     def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
-        """Tenth and ninetieth percentile of run times, as the class of the model says.
-
-        Returns:
-            [n] seconds each.
-        """
+        """[n] tenth and [n] ninetieth percentile of run times [s], as the class of the model says."""
         answers = self._answers(operators, device)
         return answers[:, 1].copy(), answers[:, 2].copy()
 

@@ -61,22 +61,13 @@ _Loops = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a device that features depend on.
+    """The figures of a device that features depend on."""
 
-    Attributes:
-        peaks: dtype -> FLOP/s, as :func:`~hetgym.costs.rates.peak_flops` returns them.
-        bandwidth: memory bandwidth [byte/s].
-        floor: time of an operator that does nothing [s].
-        processors: cores of a CPU, multiprocessors of a GPU.
-        cache: last-level cache [byte].
-        device: the device that the figures belong to.
-    """
-
-    bandwidth: float
-    floor: float
-    processors: float
-    cache: float
-    device: Device
+    bandwidth: float  # memory bandwidth [byte/s]
+    floor: float  # time of an operator that does nothing [s]
+    processors: float  # cores of a CPU, multiprocessors of a GPU
+    cache: float  # last-level cache [byte]
+    device: Device  # the device that the figures belong to
 
     @classmethod
     def of(cls, device: Device) -> Figures:
@@ -124,27 +115,14 @@ def family_of(operator: Operator) -> str:
 
 
 def features(operators: Sequence[Operator], device: Device, in_graph: bool | Sequence[bool] = True) -> FloatArray:
-    """The feature table.
-
-    Args:
-        operators: n operators.
-        device: the device that they run on.
-        in_graph: True if they run within a graph; one value, or one for each operator.
-
-    Returns:
-        [n, f] columns :data:`FEATURES`, all finite.
-    """
+    """[n, f] columns :data:`FEATURES`, all finite; ``in_graph`` is true for operators that run within a graph."""
     return described(operators, device, in_graph)[1]
 
 
 def described(
     operators: Sequence[Operator], device: Device, in_graph: bool | Sequence[bool] = True
 ) -> tuple[FloatArray, FloatArray]:
-    """Physical bounds and features, as :func:`physics` and :func:`features` return them, in one pass.
-
-    Returns:
-        [n] seconds; [n, f] columns :data:`FEATURES`.
-    """
+    """[n] seconds as :func:`physics` returns them and [n, f] :func:`features`, in one pass."""
     figures = Figures.of(device)
     flags = [in_graph] * len(operators) if isinstance(in_graph, bool) else in_graph
     amounts = [_Amounts(op.flops, op.bytes_read, op.bytes_written) for op in operators]
@@ -157,10 +135,9 @@ def described(
 
 
 def physics(operators: Sequence[Operator], device: Device) -> FloatArray:
-    """Physical bound on run times: the slower of arithmetic and memory at peak rates, plus the launch.
+    """[n] bounds on run times, positive: the slower of arithmetic and memory at peak rates, plus the launch [s].
 
-    Returns:
-        [n] seconds, positive; inf where the device cannot compute in the operator's dtype.
+    They are inf where the device cannot compute in the operator's dtype.
     """
     figures = Figures.of(device)
     amounts = (_Amounts(op.flops, op.bytes_read, op.bytes_written) for op in operators)
@@ -200,27 +177,14 @@ def _row(op: Operator, some: _Amounts, times: tuple[float, float], figures: Figu
     tiled = [value for tile in TILES for value in _tiling(batch, m, n, tile, figures.processors)]
     conv = op.spec.family in ("conv", "pool")
     window, strides = _window(op), op.attributes.get("strides", (1,))
+    stride = float(strides[0]) if isinstance(strides, tuple) and strides else 1.0
+    side = _log(_sizes(op).shape[-1]) if conv and _sizes(op).shape else 0.0
     return [
-        _log(some.flops),
-        _log(some.read),
-        _log(some.written),
-        _log(op.weight_bytes),
-        log_compute,
-        log_memory,
-        log_compute - log_memory,
-        _log(batch),
-        _log(m),
-        _log(n),
-        _log(k),
-        _log(window),
-        float(strides[0]) if isinstance(strides, tuple) and strides else 1.0,
-        _log(integer(op, "group", 1)),
-        _log(_sizes(op).shape[-1]) if conv and _sizes(op).shape else 0.0,
-        _align(m),
-        _align(n),
-        _align(k),
-        _fill(n),
-        _fill(k / window),
+        *map(_log, (*some, op.weight_bytes)),
+        *(log_compute, log_memory, log_compute - log_memory),
+        *map(_log, (batch, m, n, k, window)),
+        *(stride, _log(integer(op, "group", 1)), side),
+        *(_align(m), _align(n), _align(k), _fill(n), _fill(k / window)),
         *tiled,
         _log(some.read + some.written) - math.log2(figures.cache),
         _log(op.inputs[0].bytes) if op.inputs else 0.0,
@@ -270,11 +234,7 @@ def _window(op: Operator) -> float:
 
 
 def loops(operator: Operator) -> _Loops:
-    """The loops of an operator, as defined in this module's docstring.
-
-    Returns:
-        (batch, m, n, k), each at least 0.
-    """
+    """(batch, m, n, k): the loops of an operator, each at least 0, as this module's docstring defines them."""
     try:
         return _LOOPS.get(operator.kind, _FAMILY_LOOPS.get(operator.spec.family, _rows))(operator)
     except (IndexError, ValueError, ZeroDivisionError):  # operands that do not fit the kind
@@ -366,13 +326,7 @@ def _gather(op: Operator) -> _Loops:
 
 
 _LOOPS: dict[str, Callable[[Operator], _Loops]] = {
-    "Conv": _conv,
-    "MatMul": _product,
-    "Gemm": _product,
-    "Attention": _attention,
-    "Concat": _concat,
-    "Split": _split,
-    "Transpose": _transpose,
-    "Gather": _gather,
-}
+    "Conv": _conv, "MatMul": _product, "Gemm": _product, "Attention": _attention, "Concat": _concat, "Split": _split,
+    "Transpose": _transpose, "Gather": _gather,
+}  # fmt: skip
 _FAMILY_LOOPS: dict[str, Callable[[Operator], _Loops]] = {"recurrent": _recurrent, "pool": _pool, "reduce": _reduce}

@@ -27,21 +27,13 @@ _FOLDS = 2  # enough for the percentiles of the error
 
 @dataclass(frozen=True)
 class Score:
-    """Absolute percentage errors of predictions.
+    """Absolute percentage errors of predictions."""
 
-    Attributes:
-        n: number of predictions.
-        mean: mean of |predicted / measured - 1|.
-        median: median of the same.
-        p90: ninetieth percentile of the same.
-        bias: mean of predicted / measured - 1.
-    """
-
-    n: int
-    mean: float
-    median: float
-    p90: float
-    bias: float
+    n: int  # number of predictions
+    mean: float  # mean of |predicted / measured - 1|
+    median: float  # median of the same
+    p90: float  # ninetieth percentile of the same
+    bias: float  # mean of predicted / measured - 1
 
     @classmethod
     def of(cls, predicted: npt.ArrayLike, measured: npt.ArrayLike) -> Score:
@@ -75,17 +67,9 @@ def group_numbers(operators: Sequence[Operator]) -> IntArray:
 
 
 def held_out(operators: Sequence[Operator], share: float = 0.2, seed: int = 0) -> BoolArray:
-    """Select operators to hold out from a fit: whole shape groups, by a hash of the group alone.
+    """[n] True for operators to hold out from a fit: a share of all shape groups, by a hash of the group and ``seed``.
 
     The same shape is therefore on the same side in every table.
-
-    Args:
-        operators: n operators.
-        share: share of the groups to hold out, in [0, 1].
-        seed: seed of the hash; another one holds out other groups.
-
-    Returns:
-        [n] True = held out.
     """
     limit = int(share * 2**32)
     digests = (hashlib.sha256(f"{seed} {shape_group(op)}".encode()).digest()[:4] for op in operators)
@@ -115,9 +99,6 @@ def fit(
         only: operators that will be priced; models that none of them needs are not fitted. None fits all.
         card: description that is kept with the model.
         progress: called with the name of each class before it is fitted.
-
-    Returns:
-        The model.
 
     Raises:
         UnknownName: no such kind of model.
@@ -172,10 +153,9 @@ def priced(table: Measurements) -> list[Operator]:
 
 
 def predict_rows(costs: LearnedCosts, table: Measurements, device: Device) -> FloatArray:
-    """Predictions for the rows of a table, in the context in which each row was measured.
+    """[n] predictions for the rows of a table, in the context in which each row was measured [s].
 
-    Returns:
-        [n] seconds; those of the roofline where the model has neither the class nor the family.
+    Where the model has neither the class nor the family, they are those of the roofline.
     """
     operators, within = priced(table), np.array([row.context == "graph" for row in table])
     seconds = np.empty(len(operators))

@@ -1,7 +1,5 @@
 """Forest: an ensemble of regression trees as plain arrays, evaluated without the library that fitted them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,6 +12,11 @@ from hetgym.costs.regressor import Arrays, checked
 from hetgym.errors import ArtefactError
 
 ARRAYS = ("start", "feature", "threshold", "low", "high", "leaf")
+TRAINING: dict[str, Any] = {
+    "bagging_fraction": 0.8, "deterministic": True, "force_row_wise": True, "lambda_l2": 1.0, "num_threads": 1,
+    "verbosity": -1,
+}  # fmt: skip
+"""LightGBM's options of all fits; equal seeds give equal trees on one thread."""
 
 
 @dataclass(frozen=True)
@@ -22,22 +25,17 @@ class Forest:
 
     At an inner node a row goes to ``low`` if its feature is at most the threshold, otherwise to ``high``. A child of 0
     or more is the number of an inner node, which stands behind its parent in the same tree. A child -1 - j is leaf j.
-
-    Args:
-        start: [t + 1] first inner node of each tree; a tree of a single leaf has one inner node, both of whose
-            children are that leaf.
-        feature: [i] column that an inner node compares.
-        threshold: [i] threshold of the comparison.
-        low, high: [i] children.
-        leaf: [l] values of the leaves.
     """
 
+    # [t + 1] first inner node of each tree; a tree of a single leaf has one inner node, both of whose children are that
+    # leaf
     start: IntArray
-    feature: IntArray
-    threshold: npt.NDArray[np.float32]
+    feature: IntArray  # [i] column that an inner node compares
+    threshold: npt.NDArray[np.float32]  # [i] threshold of the comparison
+    # low, high: [i] children
     low: IntArray
     high: IntArray
-    leaf: npt.NDArray[np.float32]
+    leaf: npt.NDArray[np.float32]  # [l] values of the leaves
 
     @classmethod
     def from_lightgbm(cls, booster: Any) -> Self:
@@ -66,14 +64,7 @@ class Forest:
         )
 
     def predict(self, x: FloatArray) -> FloatArray:
-        """Sum of the leaves that each row reaches.
-
-        Args:
-            x: [n, f] features, finite.
-
-        Returns:
-            [n] sums.
-        """
+        """[n] sums of the leaves that the rows of ``x`` ([n, f] finite features) reach."""
         rows = np.ascontiguousarray(x, np.float64)
         result = np.zeros(len(rows))
         _sum_leaves(rows, self.start, self.feature, self.threshold, self.low, self.high, self.leaf, result)
@@ -85,12 +76,7 @@ class Forest:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, columns: int, who: str = "forest") -> Self:
-        """Rebuild from :meth:`arrays`, which may come from anywhere.
-
-        Args:
-            arrays: name -> array; those that do not belong to a forest are ignored.
-            columns: number of features.
-            who: noun for the forest in messages.
+        """Rebuild from :meth:`arrays`, which may come from anywhere; arrays that belong to no forest are ignored.
 
         Raises:
             ArtefactError: an array is missing or of the wrong shape, or a child is not allowed.

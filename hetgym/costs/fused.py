@@ -5,19 +5,15 @@ in registers. A fused operator therefore costs as much as its anchor plus the me
 would not have.
 """
 
-from __future__ import annotations
-
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
 _OWN = ("anchor", "anchor_output", "anchor_inner", "operands", "fused", "shapes", "flops", "reads")
 
 
 def anchor_of(operator: Operator) -> tuple[Operator, float]:
-    """The anchor of a fused operator, and the bytes that the fused operator moves in addition to it.
+    """The anchor of a fused operator, with its own operands and result, and the bytes that are moved in addition to it.
 
-    Returns:
-        The anchor with its own operands and result, and the additional bytes, 0 or more. For an operator that is not
-        fused, the operator itself and 0.
+    For an operator that is not fused, the operator itself and 0.
 
     >>> x, w = Tensor((4, 8)), Tensor((8, 2), constant=True)
     >>> y, b = Tensor((4, 2)), Tensor((4, 2))

@@ -1,7 +1,5 @@
 """LearnedCosts: a physical bound corrected by a small learned model for each class of operators."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,14 +30,9 @@ from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator
 
 REGRESSORS: dict[str, type[Regressor]] = {
-    "roofline": Calibrated,
-    "polynomial": Polynomial,
-    "neural": Neural,
-    "boosted": Boosted,
-    "gaussian": Gaussian,
-    "blend": Blend,
-    "wave": WaveLaw,
-}
+    "roofline": Calibrated, "polynomial": Polynomial, "neural": Neural, "boosted": Boosted, "gaussian": Gaussian,
+    "blend": Blend, "wave": WaveLaw,
+}  # fmt: skip
 """Name of a model -> the regressor that it fits to each class."""
 
 _RESOLUTION = 12  # decimals of a second: times are rounded to picoseconds, so last bits of logarithms do not matter
@@ -49,37 +42,22 @@ _KEPT = 200_000  # shapes whose prices are cached
 
 @dataclass(frozen=True)
 class ClassModel:
-    """The model of one class.
+    """The model of one class."""
 
-    Args:
-        regressor: map from features to a log ratio.
-        median: median log ratio of the rows, which corresponds to a constant efficiency.
-        p10: tenth percentile of log(measured / predicted) in cross-validation.
-        p90: ninetieth percentile of the same.
-        rows: number of measurements that it was fitted to.
-    """
-
-    regressor: Regressor
-    median: float
-    p10: float
-    p90: float
-    rows: int
+    regressor: Regressor  # map from features to a log ratio
+    median: float  # median log ratio of the rows, which corresponds to a constant efficiency
+    p10: float  # tenth percentile of log(measured / predicted) in cross-validation
+    p90: float  # ninetieth percentile of the same
+    rows: int  # number of measurements that it was fitted to
 
 
 class _Alone(NamedTuple):
-    """Prices of n operators by their regressors.
+    """Prices of n operators by their regressors."""
 
-    Attributes:
-        rows: [n, 3] seconds and their percentiles.
-        least: [n] physical bounds [s].
-        x: [n, f] features.
-        names: number of an operator -> the class that priced it.
-    """
-
-    rows: FloatArray
-    least: FloatArray
-    x: FloatArray
-    names: dict[int, str]
+    rows: FloatArray  # [n, 3] seconds and their percentiles
+    least: FloatArray  # [n] physical bounds [s]
+    x: FloatArray  # [n, f] features
+    names: dict[int, str]  # number of an operator -> the class that priced it
 
 
 @dataclass(frozen=True)
@@ -93,18 +71,13 @@ class LearnedCosts(artefact.Stored, Priced):
     is that at the edge, and never beyond the fitted ratios, so that prices grow with the physical bound. No price is
     below that of half the batch. Percentiles are those of the errors that the fit made on held-out shapes. Results are
     cached by shape.
-
-    Args:
-        model: a key of :data:`REGRESSORS`.
-        classes: class of operators, or ``*family`` -> its model.
-        card: origin of the model as JSON values: source, licence, split, seed, scores.
-        in_graph: True to price operators as they run within a graph, False as they run alone.
     """
 
-    model: str
-    classes: Mapping[str, ClassModel]
+    model: str  # a key of REGRESSORS
+    classes: Mapping[str, ClassModel]  # class of operators, or `*family` -> its model
+    # origin of the model as JSON values: source, licence, split, seed, scores
     card: Mapping[str, Any] = field(default_factory=dict)
-    in_graph: bool = True
+    in_graph: bool = True  # True to price operators as they run within a graph, False as they run alone
     _known: dict[Any, tuple[float, float, float]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -202,11 +175,7 @@ class LearnedCosts(artefact.Stored, Priced):
 
     @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
-        """Build the model from the header and arrays of an artefact.
-
-        Raises:
-            ArtefactError: a part is invalid; the message names ``where``.
-        """
+        """See :meth:`~hetgym.costs.artefact.Stored.of_parts`."""
         name = header.get("model")
         if not isinstance(name, str) or name not in REGRESSORS:
             raise ArtefactError(f"{where}: {unknown_name('kind of cost model', name, REGRESSORS)}")
@@ -254,12 +223,6 @@ def _shape(op: Operator) -> tuple[Any, ...]:
 def _place(device: Device) -> tuple[Any, ...]:
     rates = tuple(sorted(device.peak_flops.items()))
     return (
-        device.kind,
-        rates,
-        device.memory_bandwidth,
-        device.launch_overhead,
-        device.processors,
-        device.cache_bytes,
-        tuple(sorted(device.efficiency.items())),
-        device.memory_efficiency,
-    )
+        device.kind, rates, device.memory_bandwidth, device.launch_overhead, device.processors, device.cache_bytes,
+        tuple(sorted(device.efficiency.items())), device.memory_efficiency,
+    )  # fmt: skip

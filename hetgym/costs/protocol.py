@@ -1,7 +1,5 @@
 """CostModel: the interface of all models of operator run times."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -17,40 +15,18 @@ class CostModel(Protocol):
     """Prices many operators on a device at once."""
 
     def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
-        """Expected run times.
-
-        Args:
-            operators: n operators.
-            device: one device of a platform.
-
-        Returns:
-            [n] seconds; inf = the operator cannot run on the device.
-        """
+        """[n] expected run times on one device of a platform [s]; inf = the operator cannot run on the device."""
         ...
 
     def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
-        """Percentiles of run times, whose scatter :meth:`predict` does not show.
-
-        Args:
-            operators: n operators.
-            device: one device of a platform.
-
-        Returns:
-            The tenth and the ninetieth percentile, [n] seconds each.
-        """
+        """[n] tenth and [n] ninetieth percentile of run times [s], whose scatter :meth:`predict` does not show."""
         ...
 
     def explain(self, operator: Operator, device: Device) -> Explanation:
         """Why an operator has its price: which model, class, bound and rules made it.
 
-        This default serves models that do not explain their prices: it compares the price with the data sheet's bound.
-
-        Args:
-            operator: the operator.
-            device: one device of a platform.
-
-        Returns:
-            The explanation; its price and percentiles are those of :meth:`predict` and :meth:`spread`, bit for bit.
+        Price and percentiles are those of :meth:`predict` and :meth:`spread`, bit for bit. This default serves models
+        that do not explain their prices: it compares the price with the data sheet's bound.
         """
         (seconds,) = self.predict([operator], device).tolist()
         spread = getattr(self, "spread", None)

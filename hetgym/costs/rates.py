@@ -1,7 +1,5 @@
 """Rates of a device in a dtype, and what a device without units for it does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,14 +11,10 @@ from hetgym.device import Device
 from hetgym.graph.ops import DTYPE_BYTES, Operator, Tensor
 
 FALLBACK: dict[str, tuple[str, ...]] = {
-    "float64": (),
-    "float32": ("float16", "bfloat16"),
-    "bfloat16": ("float32", "float16"),
-    "float16": ("float32", "bfloat16"),
-    "float8": ("float16", "bfloat16", "float32"),
-    "uint8": ("int8", "float32", "float16"),
-    "int4": ("int8", "float32", "float16"),
-}
+    "float64": (), "float32": ("float16", "bfloat16"), "bfloat16": ("float32", "float16"),
+    "float16": ("float32", "bfloat16"), "float8": ("float16", "bfloat16", "float32"),
+    "uint8": ("int8", "float32", "float16"), "int4": ("int8", "float32", "float16"),
+}  # fmt: skip
 """Dtype -> dtypes whose peak it takes on a device that has no peak for it; the first one that the device has counts.
 
 Narrow floats are widened, as libraries do. Float32 on a device that computes in 16 bits only runs in 16 bits, as NPU
@@ -46,11 +40,7 @@ def rate(device: Device, dtype: str) -> tuple[str, float]:
 
 
 def peak_flops(device: Device, dtype: str) -> float:
-    """Peak rate of a device for a dtype, with :data:`FALLBACK` where the data sheet has none.
-
-    Returns:
-        FLOP/s; 0 if the device cannot compute in that dtype.
-    """
+    """FLOP/s of a device in a dtype, with :data:`FALLBACK` where it states none; 0 if it cannot compute in it."""
     return rate(device, dtype)[1]
 
 
@@ -60,19 +50,11 @@ def arithmetic(operator: Operator) -> str:
 
 
 def widened(operator: Operator, device: Device, constants: bool = False) -> tuple[Operator, float]:
-    """A product as a device without units for its narrow floats computes it: in a wider dtype.
+    """A product as a device without units for its narrow floats computes it, and the bytes that conversions move.
 
     Activations are converted through memory. Constants are read as they are and converted in registers, so that a
-    step reads each weight once, in its own format.
-
-    Args:
-        operator: any operator.
-        device: the device.
-        constants: True to widen constants in memory, too: the same product of wide numbers.
-
-    Returns:
-        The operator with its tensors in the wider dtype, and the bytes that conversions of activations read and write.
-        Anything but a product, and a product whose dtype the device can compute in, is returned unchanged with 0 bytes.
+    step reads each weight once, in its own format; ``constants`` widens them in memory, too. Anything but a product,
+    and a product whose dtype the device can compute in, is returned unchanged with 0 bytes.
 
     >>> gpu = Device("v100", "gpu", {"float32": 15.7e12, "float16": 125e12}, 900e9)
     >>> x, w = Tensor((1024, 1024), "bfloat16"), Tensor((1024, 1024), "bfloat16", constant=True)
@@ -104,18 +86,10 @@ def widened(operator: Operator, device: Device, constants: bool = False) -> tupl
 
 
 def least_seconds(moved: FloatArray, device: Device, cache: float | None = None) -> FloatArray:
-    """Seconds that the memory takes for what operators move: no price is below that.
+    """[n] seconds that the memory takes for the [n] bytes that operators move: no price is below that.
 
-    An operator whose data fit the cache may find them there. One with more finds nothing, since what it needs next was
-    always evicted longest ago.
-
-    Args:
-        moved: [n] bytes that operators read and write.
-        device: the device.
-        cache: bytes that count as fitting; by default the device's stated cache, and none if it states none.
-
-    Returns:
-        [n] seconds; 0 where the data fit.
+    An operator whose data fit the cache may find them there, in 0 seconds. One with more finds nothing, since what it
+    needs next was always evicted longest ago. By default ``cache`` is what the device states, and 0 if it states none.
     """
     held = (device.cache_bytes or 0.0) if cache is None else cache
     return np.asarray(np.where(moved > held, moved, 0.0) / device.memory_bandwidth, np.float64)

@@ -1,7 +1,5 @@
 """Regressor: the interface of the fits behind learned cost models, and the checks that they share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -41,17 +39,9 @@ class Regressor(Protocol):
         ...
 
     def predict(self, x: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Predict log ratios.
+        """[n] log ratios, finite and within the fitted ones; [n] True where a row lies in the range of the fitted rows.
 
-        Args:
-            x: [n, f] features.
-
-        Returns:
-            [n] log ratios, finite and within the fitted ones; [n] True where a row lies in the range of the
-            fitted rows.
-
-        Raises:
-            ArtefactError: the number of columns differs from that of the fit.
+        Rows are [n, f] features; other numbers of columns than in the fit are an ArtefactError.
         """
         ...
 
@@ -64,18 +54,13 @@ class Regressor(Protocol):
         """Rebuild from :meth:`arrays`, which may come from anywhere.
 
         Raises:
-            ArtefactError: an array is missing, unexpected, of the wrong dtype or shape, or holds a
-                number out of range.
+            ArtefactError: an array is missing, unexpected, of the wrong dtype or shape, or holds a number out of range.
         """
         ...
 
 
 def check_rows(x: FloatArray, y: FloatArray, groups: IntArray) -> None:
-    """Refuse rows that cannot be fitted.
-
-    Raises:
-        ArtefactError: no rows, lengths that do not match, or a number that is not finite.
-    """
+    """Refuse (ArtefactError) no rows, lengths that do not match, and numbers that are not finite."""
     if x.ndim != 2 or not len(x) or y.shape != (len(x),) or groups.shape != (len(x),):
         raise ArtefactError(f"measurements: shapes {x.shape}, {y.shape} and {groups.shape}, expected [n, f], [n], [n]")
     bad = ~(np.isfinite(x).all(axis=1) & np.isfinite(y))
@@ -84,26 +69,16 @@ def check_rows(x: FloatArray, y: FloatArray, groups: IntArray) -> None:
 
 
 def check_columns(x: FloatArray, columns: int, who: str) -> None:
-    """Refuse features whose number of columns differs from that of the fit.
-
-    Raises:
-        ArtefactError: the numbers of columns differ.
-    """
+    """Refuse (ArtefactError) features whose number of columns differs from that of the fit."""
     if x.ndim != 2 or x.shape[1] != columns:
         raise ArtefactError(f"{who}: features of shape {x.shape}, expected {columns} columns")
 
 
 def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> IntArray:
-    """Number the parts of a cross-validation so that no group is in two of them.
+    """[n] part of each row in a cross-validation, 0 .. folds - 1, of nearly equal sizes; no group is in two of them.
 
-    Args:
-        groups: [n] group of each row.
-        folds: number of parts; fewer if there are fewer groups.
-        rng: shuffles the groups.
-
-    Returns:
-        [n] part of each row, 0 .. folds - 1, of nearly equal sizes: groups are assigned from the largest
-        to the smallest, each to the part with the fewest rows.
+    Groups, in shuffled order from the largest to the smallest, each go to the part with the fewest rows. With fewer
+    groups than ``folds`` there are fewer parts.
     """
     _, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     order = rng.permutation(len(sizes))
@@ -125,20 +100,7 @@ def checked(
     low: float = -np.inf,
     high: float = np.inf,
 ) -> npt.NDArray[Any]:
-    """Check one array of an artefact and return it.
-
-    Args:
-        arrays: the arrays of the artefact.
-        name: name of the array.
-        who: the model, for messages.
-        shape: expected sizes; None is any.
-        dtype: expected dtype.
-        low: smallest legal number.
-        high: largest legal number.
-
-    Raises:
-        ArtefactError: it is missing, or of another shape or dtype, or a number is not finite or out of range.
-    """
+    """One array of an artefact; ArtefactError if it is missing or of another shape (None: any size), dtype or range."""
     if name not in arrays:
         raise ArtefactError(f"{who}: array {name!r} is missing")
     array = arrays[name]
@@ -155,11 +117,7 @@ def checked(
 
 
 def refuse_others(arrays: Arrays, known: Iterable[str], who: str) -> None:
-    """Refuse an artefact with unknown arrays.
-
-    Raises:
-        ArtefactError: the model has no such array.
-    """
+    """Refuse (ArtefactError) an artefact with arrays that the model does not know."""
     odd = sorted(ascii(name) for name in set(arrays) - set(known))
     if odd:
         raise ArtefactError(f"{who}: unexpected arrays {', '.join(odd)}")

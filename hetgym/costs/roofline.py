@@ -1,7 +1,5 @@
 """Roofline: run time from a data sheet alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -62,11 +60,7 @@ class Roofline:
     """
 
     def predict(self, operators: Sequence[Operator], device: Device) -> FloatArray:
-        """Run times on a device.
-
-        Returns:
-            [n] seconds; inf for arithmetic in a dtype that the device cannot compute in.
-        """
+        """[n] run times [s]; inf for arithmetic in a dtype that the device cannot compute in."""
         return np.array(_seconds(operators, device))
 
     def spread(self, operators: Sequence[Operator], device: Device) -> tuple[FloatArray, FloatArray]:
@@ -127,19 +121,16 @@ LEAST_OCCUPANCY = 1e-6
 
 
 def occupancy(operators: Sequence[Operator], device: Device, seconds: FloatArray) -> FloatArray:
-    """Share of a device that each operator needs to run at full speed.
+    """[n] share of a device that each operator needs to run at full speed, in (0, 1].
 
     It is the share of its run time that its arithmetic would take, or its memory traffic if that takes longer, at the
     rates that its kind of operator sustains: near 1 for a large product, small for an operator of a few thousand
-    elements, whose time is latency.
+    elements, whose time is latency. It is 1 for operators that take no time or cannot run.
 
     Args:
         operators: n operators.
         device: the device.
         seconds: [n] their run times on the device, from any cost model; inf = cannot run [s].
-
-    Returns:
-        [n] shares in (0, 1]; 1 for operators that take no time or cannot run.
     """
     timed = (seconds > 0) & np.isfinite(seconds)
     share = np.divide(_working(operators, device), seconds, out=np.ones(len(operators)), where=timed)

@@ -48,17 +48,8 @@ class Scores:
     ) -> Scores:
         """Score two fits: one without a fifth of the shape groups, and one without any named model.
 
-        Args:
-            table: rows that have times.
-            device: the device that they were measured on.
-            model: kind of cost model.
-            seed: seed of the fits.
-            progress: called with the name of each class.
-            spread: True if the model that is fitted without named models will be used further; it then gets all of
-                its classes, with percentiles.
-
-        Raises:
-            ArtefactError: too few rows are left to fit.
+        Rows must have times; too few to fit are an ArtefactError. With ``spread`` the model that is fitted without
+        named models gets all of its classes, with percentiles, to be used further.
         """
         named = named_graphs(table)
         rest = table.where(~named)
@@ -85,11 +76,7 @@ class Scores:
         return cls((test, found), graphs, whole)
 
     def long(self, context: str | None = None) -> Score:
-        """Score of held-out forward operators of at least :data:`SHORT`.
-
-        Args:
-            context: ``isolated`` or ``graph``; None takes both.
-        """
+        """Score of held-out forward operators of at least :data:`SHORT`, ``isolated``, of a ``graph``, or both."""
         test, _ = self.shapes
         mask = self._long("forward")
         if context is not None:

@@ -13,8 +13,6 @@ times the efficiency from 16 nm (Pascal) to 12 nm (Volta) and, in two steps of 1
 (Turing) to 4 nm (Ada); TSMC states 0.4 of the power from 16 to 7 nm.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from hetgym.costs.gpu.work import Gpu
@@ -35,20 +33,11 @@ DENSE = 2.56e11
 
 @dataclass(frozen=True, slots=True)
 class Sustained:
-    """What long products reach.
+    """What long products reach; ArtefactError about a figure out of range."""
 
-    Args:
-        free: issue share of schedulers with fewer than :data:`WIDE` lanes, in (0, 1].
-        full: issue share of schedulers with :data:`WIDE` lanes or more, in (0, 1].
-        need: board power that holds the boost clock, for a chip of 12 nm [W s / FLOP].
-
-    Raises:
-        ArtefactError: a figure is out of range.
-    """
-
-    free: float = 0.95
-    full: float = 0.75
-    need: float = 16e-12
+    free: float = 0.95  # issue share of schedulers with fewer than WIDE lanes, in (0, 1]
+    full: float = 0.75  # issue share of schedulers with WIDE lanes or more, in (0, 1]
+    need: float = 16e-12  # board power that holds the boost clock, for a chip of 12 nm [W s / FLOP]
 
     def __post_init__(self) -> None:
         for name, most in (("free", 1.0), ("full", 1.0), ("need", 1.0)):

@@ -11,8 +11,6 @@ board does. Times of operators that a framework starts one by one on an idle
 stream include the time of the launch. The fit subtracts it, and the prediction adds the launch overhead of the device.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
@@ -55,13 +53,9 @@ MODEL = "gpu-eager"
 """Kind of the model in the header of an artefact."""
 
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "linear": PRODUCT_FEATURES,
-    "batched": PRODUCT_FEATURES,
-    "conv": CONV_FEATURES,
-    "elementwise": ROW_FEATURES,
-    "softmax": ROW_FEATURES,
-    "layernorm": ROW_FEATURES,
-}
+    "linear": PRODUCT_FEATURES, "batched": PRODUCT_FEATURES, "conv": CONV_FEATURES, "elementwise": ROW_FEATURES,
+    "softmax": ROW_FEATURES, "layernorm": ROW_FEATURES,
+}  # fmt: skip
 """Class -> names of its features."""
 
 LARGEST_RATIO = 20.0
@@ -75,32 +69,15 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class ClassTrees:
-    """The fitted model of one class of operators.
+    """The fitted model of one class of operators."""
 
-    Args:
-        trees: map from the class's :data:`COLUMNS` to log(kernel seconds / physics).
-        limits: least and largest log ratio that a prediction may have.
-        median: median log ratio of the fit, for operators whose loops are not known.
-        scatter: tenth and ninetieth percentile of log(measured / predicted) in cross-validation.
-    """
-
-    trees: Forest
-    limits: Pair
-    median: float
-    scatter: Pair = (0.0, 0.0)
+    trees: Forest  # map from the class's COLUMNS to log(kernel seconds / physics)
+    limits: Pair  # least and largest log ratio that a prediction may have
+    median: float  # median log ratio of the fit, for operators whose loops are not known
+    scatter: Pair = (0.0, 0.0)  # tenth and ninetieth percentile of log(measured / predicted) in cross-validation
 
     def kernels(self, kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
-        """Kernel times.
-
-        Args:
-            kind: the class.
-            table: [r, 11] from :func:`~hetgym.costs.gpu.work.work`.
-            gpu: the device.
-            peak: rate in each operator's dtype, for products the sustained one [FLOP/s].
-
-        Returns:
-            [r] seconds, positive, without the launch.
-        """
+        """[r] kernel times, positive, without the launch [s]; ``peak`` is the sustained one for products [FLOP/s]."""
         stated = physics(kind, table, gpu, peak)
         ratio = np.clip(self.trees.predict(features(kind, table, gpu, peak)), *self.limits)
         return np.asarray(stated * np.exp(ratio), np.float64)
@@ -162,13 +139,10 @@ class EagerGpuCosts(artefact.Stored, Priced):
         return MODEL
 
     def whole(self, seconds: float) -> tuple[float, float]:
-        """Tenth and ninetieth percentile of the run time of a whole model [s].
+        """Tenth and ninetieth percentile of the run time of a whole model that is predicted to take some seconds [s].
 
         Errors of operators on one GPU go the same way: a clock that is not held delays all of them. The interval is
         therefore that of whole models on GPUs that were held out, not a sum of independent errors.
-
-        Args:
-            seconds: predicted run time [s].
         """
         low, high = np.exp(self.scatter)
         return seconds * float(low), seconds * float(high)
@@ -185,17 +159,7 @@ class EagerGpuCosts(artefact.Stored, Priced):
         return max(min([rate, *most]), *least, 0.0) / gpu.peak
 
     def kernels(self, kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
-        """Kernel times of one class.
-
-        Args:
-            kind: one of :data:`~hetgym.costs.gpu.work.CLASSES`.
-            table: [r, 11] from :func:`~hetgym.costs.gpu.work.work`.
-            gpu: the device.
-            peak: rate in each operator's dtype, by the data sheet [FLOP/s].
-
-        Returns:
-            [r] seconds, positive, without the launch.
-        """
+        """[r] kernel times of a class, positive, without the launch [s]; ``peak`` is the data sheet's [FLOP/s]."""
         rate = peak * self.share(gpu) if kind in PRODUCTS else peak
         return self.classes[kind].kernels(kind, table, gpu, rate)
 
@@ -280,18 +244,9 @@ class EagerGpuCosts(artefact.Stored, Priced):
         weights: FloatArray,
         ledger: Ledger | None = None,
     ) -> FloatArray:
-        """Kernel times of one class as graphs are priced: twice the batch never takes less.
+        """[r] kernel times of a class as graphs are priced: twice the batch never takes less [s].
 
-        Args:
-            kind: one of :data:`~hetgym.costs.gpu.work.CLASSES`.
-            table: [r, 11] from :func:`~hetgym.costs.gpu.work.work`.
-            gpu: the device.
-            peak: [r] rate in each operator's dtype, by the data sheet [FLOP/s].
-            weights: [r] bytes that an operator reads whatever its batch.
-            ledger: of the price of a single operator.
-
-        Returns:
-            [r] seconds, positive, without the launch.
+        Arguments as for :meth:`kernels`; ``weights`` are [r] bytes that an operator reads whatever its batch.
         """
         last = table.shape[1]
         ways = (kind, *(("linear", "batched") if kind == "conv" else ()))
@@ -326,11 +281,7 @@ class EagerGpuCosts(artefact.Stored, Priced):
         return never_faster(price, least, np.column_stack([table, peak]), grows, fixed, ledger)
 
     def save(self, path: str | Path) -> None:
-        """Write the model; see :mod:`~hetgym.costs.artefact`.
-
-        Raises:
-            ArtefactError: the file cannot be written.
-        """
+        """Write the model; see :mod:`~hetgym.costs.artefact`."""
         arrays = {
             f"{name} {key}": array for name in CLASSES for key, array in self.classes[name].trees.arrays().items()
         }
@@ -349,11 +300,7 @@ class EagerGpuCosts(artefact.Stored, Priced):
 
     @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
-        """Build the model from the header and arrays of an artefact.
-
-        Raises:
-            ArtefactError: a part is invalid; the message names ``where``.
-        """
+        """See :meth:`~hetgym.costs.artefact.Stored.of_parts`."""
         artefact.check_form(header, MODEL, {name: list(COLUMNS[name]) for name in CLASSES}, where)
         refuse_others(arrays, [f"{name} {key}" for name in CLASSES for key in ARRAYS], where)
         card = header.get("card")

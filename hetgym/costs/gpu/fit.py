@@ -10,7 +10,7 @@ import numpy as np
 
 from hetgym._sums import summed
 from hetgym._types import FloatArray
-from hetgym.costs.forest import Forest
+from hetgym.costs.forest import TRAINING, Forest
 from hetgym.costs.gpu.clock import Sustained, wide
 from hetgym.costs.gpu.eager import COLUMNS, ClassTrees, EagerGpuCosts
 from hetgym.costs.gpu.work import CLASSES, FALLING, PRODUCTS, RISING, Gpu, features, physics, times, work
@@ -45,24 +45,13 @@ _LEAST_SHARE = 0.3  # least kernel time after subtracting the launch, as a share
 
 @dataclass(frozen=True)
 class Sample:
-    """Operators of one class, measured on one GPU.
+    """Operators of one class, measured on one GPU; ArtefactError about times that do not match or are not positive."""
 
-    Args:
-        kind: one of :data:`~hetgym.costs.gpu.work.CLASSES`.
-        device: the GPU.
-        table: [r, 11] from :func:`~hetgym.costs.gpu.work.work`.
-        seconds: [r] measured times, each on an idle stream [s].
-        session: name of the occasion on which they were measured; clocks differ between occasions.
-
-    Raises:
-        ArtefactError: an unknown class, lengths that do not match, or a time that is not positive.
-    """
-
-    kind: str
-    device: Device
-    table: FloatArray
-    seconds: FloatArray
-    session: str = ""
+    kind: str  # one of CLASSES
+    device: Device  # the GPU
+    table: FloatArray  # [r, 11] from work
+    seconds: FloatArray  # [r] measured times, each on an idle stream [s]
+    session: str = ""  # name of the occasion on which they were measured; clocks differ between occasions
 
     def __post_init__(self) -> None:
         who = f"{self.kind} on {self.device.name}"
@@ -98,8 +87,7 @@ class Sample:
     def launch(self) -> float:
         """Time of starting an operator on an idle stream, with the shortest kernel [s].
 
-        It is the least time that the smallest operators take beyond the physical bound at the best observed
-        utilisation.
+        That is the least time that the smallest operators take beyond the bound at the best observed utilisation.
         """
         stated = self.bound()
         best = float(np.quantile(stated / self.seconds, 0.98))
@@ -124,15 +112,10 @@ def launches(samples: Sequence[Sample]) -> dict[str, float]:
 
 
 def fit_class(kind: str, samples: Sequence[Sample], seed: int) -> ClassTrees:
-    """Fit the trees of one class.
-
-    Args:
-        kind: the class.
-        samples: measurements; those of other classes are ignored, except :data:`COMPANIONS`.
-        seed: seed of all randomness; equal seeds give equal trees.
+    """Fit the trees of one class; equal seeds give equal trees.
 
     Raises:
-        ArtefactError: no samples of that class.
+        ArtefactError: no samples of that class or of its :data:`COMPANIONS`.
         MissingExtra: LightGBM is not installed.
     """
     if not any(sample.kind == kind for sample in samples):
@@ -163,24 +146,10 @@ def _grown(kind: str, x: FloatArray, y: FloatArray, weight: FloatArray, seed: in
     """Trees fitted to log ratios by LightGBM (Ke et al., NeurIPS 2017), monotone in the speed of a board."""
     lightgbm = require("lightgbm", "costs", "fitting costs of GPUs")
     group = kind if kind in PRODUCTS else "rows"
-    options = {
-        **LOSSES[group],
-        "monotone_constraints": [name.startswith(RISING) - name.startswith(FALLING) for name in COLUMNS[kind]],
-        "monotone_constraints_method": "intermediate",
-        "learning_rate": RATE,
-        "num_leaves": LEAVES[group],
-        "min_data_in_leaf": 20,
-        "feature_fraction": FEATURE_SHARE[group],
-        "bagging_fraction": 0.8,
-        "bagging_freq": 1,
-        "lambda_l2": 1.0,
-        "num_threads": 1,
-        "verbosity": -1,
-        "seed": seed,
-        "deterministic": True,
-        "force_row_wise": True,
-        "max_bin": 127,
-    }
+    rising = [name.startswith(RISING) - name.startswith(FALLING) for name in COLUMNS[kind]]
+    options = TRAINING | LOSSES[group] | {"min_data_in_leaf": 20, "bagging_freq": 1, "max_bin": 127, "seed": seed}
+    options |= {"monotone_constraints": rising, "monotone_constraints_method": "intermediate"}
+    options |= {"learning_rate": RATE, "num_leaves": LEAVES[group], "feature_fraction": FEATURE_SHARE[group]}
     return Forest.from_lightgbm(lightgbm.train(options, lightgbm.Dataset(x, y, weight=weight), ROUNDS[group]))
 
 
@@ -209,18 +178,7 @@ def fit(
     shares: Mapping[Gpu, float] | None = None,
     sustained: Sustained | None = None,
 ) -> EagerGpuCosts:
-    """Fit all classes.
-
-    Args:
-        samples: measurements, which must include every class.
-        seed: seed of all randomness.
-        card: source, licence, split and scores, as plain values.
-        shares: GPUs that were measured -> share of the peak that long products reach.
-        sustained: law of that share for other GPUs.
-
-    Raises:
-        ArtefactError: a class has no samples.
-    """
+    """Fit all classes to samples of each; ``card`` and ``shares`` as for :class:`EagerGpuCosts`."""
     return EagerGpuCosts({kind: fit_class(kind, samples, seed) for kind in CLASSES}, card, shares, sustained)
 
 
@@ -228,10 +186,7 @@ def law(shares: Mapping[Gpu, float]) -> Sustained:
     """The law of sustained rates with the least squares of logarithms over GPUs that were measured.
 
     Needs are tried on a grid of 0.5 %; for each the issue shares have a closed form. A figure that no GPU tells about
-    keeps its default.
-
-    Args:
-        shares: GPU -> share of the peak that long products reach.
+    keeps its default. ``shares`` maps a GPU to the share of the peak that long products reach.
     """
     best, least = Sustained(), np.inf
     for need in (best.need, *np.geomspace(8e-12, 32e-12, 280)):  # the default first, which wins where none is better
@@ -249,17 +204,7 @@ def law(shares: Mapping[Gpu, float]) -> Sustained:
 
 
 def predicted(model: ClassTrees, sample: Sample, launch: float, share: float) -> FloatArray:
-    """Predicted times of a sample on an idle stream.
-
-    Args:
-        model: trees of the sample's class.
-        sample: operators on a GPU.
-        launch: time of starting an operator [s].
-        share: share of the peak that long products reach on the GPU.
-
-    Returns:
-        [r] seconds.
-    """
+    """[r] times of a sample on an idle stream [s], given the launch [s] and the share that long products reach."""
     gpu = sample.gpu
     rate = gpu.peak * share if sample.kind in PRODUCTS else gpu.peak
     return np.asarray(launch + model.kernels(sample.kind, sample.table, gpu, rate), np.float64)

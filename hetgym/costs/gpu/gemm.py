@@ -9,8 +9,6 @@ tile sizes the features include the number of tiles of a product and the utilisa
 these the trees learn the library's choice of kernels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -54,21 +52,9 @@ REMEMBERED = 1 << 16
 """Most shapes in a model's cache; a full cache is emptied."""
 
 TILES = (
-    (16, 64),
-    (16, 128),
-    (32, 64),
-    (32, 128),
-    (64, 64),
-    (64, 128),
-    (128, 64),
-    (64, 256),
-    (256, 64),
-    (128, 128),
-    (192, 128),
-    (128, 192),
-    (128, 256),
-    (256, 128),
-)
+    (16, 64), (16, 128), (32, 64), (32, 128), (64, 64), (64, 128), (128, 64), (64, 256), (256, 64), (128, 128),
+    (192, 128), (128, 192), (128, 256), (256, 128),
+)  # fmt: skip
 """Rows and columns of the output that one block may compute."""
 
 GEMM_FEATURES: tuple[str, ...] = (
@@ -86,22 +72,12 @@ GEMM_FEATURES: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class GemmGpu:
-    """The figures of a GPU that the features depend on.
+    """The figures of a GPU that the features depend on; PlatformError unless all are positive."""
 
-    Args:
-        peak_flops: dense rate in 16 bits by the data sheet [FLOP/s].
-        memory_bandwidth: memory bandwidth by the data sheet [byte/s].
-        processors: number of streaming multiprocessors.
-        cache_bytes: last-level cache [byte].
-
-    Raises:
-        PlatformError: a figure that is not a positive number.
-    """
-
-    peak_flops: float
-    memory_bandwidth: float
-    processors: int
-    cache_bytes: float
+    peak_flops: float  # dense rate in 16 bits by the data sheet [FLOP/s]
+    memory_bandwidth: float  # memory bandwidth by the data sheet [byte/s]
+    processors: int  # number of streaming multiprocessors
+    cache_bytes: float  # last-level cache [byte]
 
     def __post_init__(self) -> None:
         for name, value in self.__dict__.items():
@@ -158,17 +134,7 @@ def gemm_physics(batch: FloatArray, m: FloatArray, n: FloatArray, k: FloatArray,
 
 
 def gemm_features(m: FloatArray, n: FloatArray, k: FloatArray, gpu: GemmGpu) -> FloatArray:
-    """Columns :data:`GEMM_FEATURES` of products [m, k] x [k, n].
-
-    Args:
-        m: [r] rows, at least 1.
-        n: [r] columns, at least 1.
-        k: [r] length of the reduction, at least 1.
-        gpu: the data sheet.
-
-    Returns:
-        [r, features].
-    """
+    """[r, f] columns :data:`GEMM_FEATURES` of products [m, k] x [k, n] of r sizes, at least 1 each."""
     log_flops = np.log2(2.0 * m * n * k / gpu.peak_flops)
     log_bytes = np.log2(2.0 * (m * k + n * k + m * n) / gpu.memory_bandwidth)
     columns = [log_flops, log_bytes, log_flops - log_bytes, np.log2(m), np.log2(n), np.log2(k), m, np.log2(m * n)]
@@ -219,28 +185,16 @@ class GemmCosts(artefact.Stored, Priced):
         self._known: dict[tuple[float, ...], float] = {}
 
     def save(self, path: str | Path) -> None:
-        """Write the model; see :mod:`~hetgym.costs.artefact`.
-
-        Raises:
-            ArtefactError: the file cannot be written.
-        """
+        """Write the model; see :mod:`~hetgym.costs.artefact`."""
         header = {
-            "model": MODEL,
-            "features": list(GEMM_FEATURES),
-            "gpu": asdict(self.gpu),
-            "limits": list(self.limits),
-            "scatter": list(self.scatter),
-            "card": self.card,
-        }
+            "model": MODEL, "features": list(GEMM_FEATURES), "gpu": asdict(self.gpu), "limits": list(self.limits),
+            "scatter": list(self.scatter), "card": self.card,
+        }  # fmt: skip
         artefact.save(path, header, self.trees.arrays())
 
     @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
-        """Build the model from the header and arrays of an artefact.
-
-        Raises:
-            ArtefactError: a part is invalid; the message names ``where``.
-        """
+        """See :meth:`~hetgym.costs.artefact.Stored.of_parts`."""
         artefact.check_form(header, MODEL, list(GEMM_FEATURES), where)
         gpu, card = header.get("gpu"), header.get("card")
         if not isinstance(gpu, dict) or set(gpu) != {f.name for f in fields(GemmGpu)} or not isinstance(card, dict):
@@ -254,22 +208,14 @@ class GemmCosts(artefact.Stored, Priced):
         return cls(Forest.from_arrays(arrays, len(GEMM_FEATURES), where), sheet, limits, scatter, card)
 
     def seconds(self, m: npt.ArrayLike, n: npt.ArrayLike, k: npt.ArrayLike) -> FloatArray:
-        """Run times of plain products [m, k] x [k, n], as the trees say; see :meth:`products` for a law they break.
-
-        Returns:
-            [r] seconds, positive and finite; in the features, sizes below 1 count as 1.
-        """
+        """[r] run times of products [m, k] x [k, n] as the trees say, positive [s]; sizes below 1 count as 1."""
         rows, columns, inner = np.broadcast_arrays(*(np.atleast_1d(np.asarray(size, np.float64)) for size in (m, n, k)))
         return self._raw(np.stack([np.ones(len(rows)), rows, columns, inner], axis=1))
 
     def products(self, sizes: FloatArray) -> FloatArray:
-        """Run times of batches of products, as graphs are priced.
+        """[r] run times of [r, 4] batch, rows, columns, reduction as graphs are priced, positive and finite [s].
 
-        Args:
-            sizes: [r, 4] independent products, rows, columns and reduction.
-
-        Returns:
-            [r] seconds, positive and finite; twice the batch, or the rows of a single product, never take less.
+        Twice the batch, or the rows of a single product, never take less.
         """
         keys = [tuple(row) for row in sizes.tolist()]
         fresh = sorted(set(keys) - self._known.keys())

@@ -7,8 +7,6 @@ sizes are in units of the board (cycles, waves of blocks, shares of the cache), 
 board. For products on the boards that were measured, trees of their own are more accurate and take their place.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,15 +24,7 @@ from hetgym.costs.batches import never_faster
 from hetgym.costs.explanation import Ledger, Priced
 from hetgym.costs.forest import ARRAYS, Forest
 from hetgym.costs.fused import anchor_of
-from hetgym.costs.gpu.gemm import (
-    GEMM_GPUS,
-    LAUNCH,
-    MEMORY_EFFICIENCY,
-    OTHERS,
-    GemmCosts,
-    GemmGpu,
-    half_dtypes,
-)
+from hetgym.costs.gpu.gemm import GEMM_GPUS, LAUNCH, MEMORY_EFFICIENCY, OTHERS, GemmCosts, GemmGpu, half_dtypes
 from hetgym.costs.gpu.half_work import (
     ATTENTION_FEATURES,
     PRODUCT_FEATURES,
@@ -80,19 +70,11 @@ REMEMBERED = 1 << 16
 
 @dataclass(frozen=True)
 class HalfTrees:
-    """The fitted model of one class.
+    """The fitted model of one class; ArtefactError unless limits and scatter are in rising order."""
 
-    Args:
-        trees: map from the class's :data:`COLUMNS` to log(seconds / bound).
-        limits: least and largest log ratio that a prediction may have.
-        scatter: tenth and ninetieth percentile of log(measured / predicted) on boards that were held out.
-
-    Raises:
-        ArtefactError: limits or scatter are not two numbers in rising order.
-    """
-
-    trees: Forest
-    limits: tuple[float, float]
+    trees: Forest  # map from the class's COLUMNS to log(seconds / bound)
+    limits: tuple[float, float]  # least and largest log ratio that a prediction may have
+    # tenth and ninetieth percentile of log(measured / predicted) on boards that were held out
     scatter: tuple[float, float]
 
     def __post_init__(self) -> None:
@@ -137,17 +119,10 @@ class HalfGpuCosts(artefact.Stored, Priced):
         return MODEL
 
     def seconds(self, kind: str, table: FloatArray, gpu: HalfGpu, ledger: Ledger | None = None) -> FloatArray:
-        """Run times of one class by the trees of all boards.
+        """[r] run times of one class by the trees of all boards, positive and finite [s].
 
-        Args:
-            kind: a key of :data:`COLUMNS`.
-            table: [r, 4] independent products, rows, columns and reduction; for attention, [r, 8] columns
-                :data:`~hetgym.costs.gpu.half_work.ATTENTION`.
-            gpu: the board.
-            ledger: of the price of a single operator.
-
-        Returns:
-            [r] seconds, positive and finite.
+        ``table`` has [r, 4] independent products, rows, columns and reduction; for attention, [r, 8] columns
+        :data:`~hetgym.costs.gpu.half_work.ATTENTION`.
         """
         model = self.classes[kind]
 
@@ -241,11 +216,7 @@ class HalfGpuCosts(artefact.Stored, Priced):
         return prices
 
     def save(self, path: str | Path) -> None:
-        """Write the model; see :mod:`~hetgym.costs.artefact`.
-
-        Raises:
-            ArtefactError: the file cannot be written.
-        """
+        """Write the model; see :mod:`~hetgym.costs.artefact`."""
         header = {
             "model": MODEL,
             "features": {kind: list(names) for kind, names in COLUMNS.items()},
@@ -258,11 +229,7 @@ class HalfGpuCosts(artefact.Stored, Priced):
 
     @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
-        """Build the model from the header and arrays of an artefact.
-
-        Raises:
-            ArtefactError: a part is invalid; the message names ``where``.
-        """
+        """See :meth:`~hetgym.costs.artefact.Stored.of_parts`."""
         artefact.check_form(header, MODEL, {kind: list(names) for kind, names in COLUMNS.items()}, where)
         refuse_others(arrays, [f"{kind} {name}" for kind in COLUMNS for name in ARRAYS], where)
         limits, scatter, card = (header.get(what) for what in ("limits", "scatter", "card"))

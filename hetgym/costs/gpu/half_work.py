@@ -51,26 +51,14 @@ processors, FLOPs of a processor in a cycle, cache [byte]. Smaller boards of the
 
 @dataclass(frozen=True, slots=True)
 class HalfGpu:
-    """The figures of a GPU that prices in 16 bits depend on.
+    """The figures of a GPU that prices in 16 bits depend on; PlatformError unless all are positive."""
 
-    Args:
-        peak: dense rate in 16 bits by the data sheet [FLOP/s].
-        peak8: dense rate in float8; 0 without such units [FLOP/s].
-        bandwidth: memory bandwidth by the data sheet [byte/s].
-        processors: streaming multiprocessors.
-        cache: last-level cache [byte].
-        clock: boost clock [Hz].
-
-    Raises:
-        PlatformError: a figure that is not a positive number.
-    """
-
-    peak: float
-    peak8: float
-    bandwidth: float
-    processors: float
-    cache: float
-    clock: float
+    peak: float  # dense rate in 16 bits by the data sheet [FLOP/s]
+    peak8: float  # dense rate in float8; 0 without such units [FLOP/s]
+    bandwidth: float  # memory bandwidth by the data sheet [byte/s]
+    processors: float  # streaming multiprocessors
+    cache: float  # last-level cache [byte]
+    clock: float  # boost clock [Hz]
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -123,16 +111,10 @@ Log ratios are fitted not to fall in them, so that no price rises with the peak 
 
 
 def product_physics(sizes: FloatArray, gpu: HalfGpu, bits: int, weight: float | None = None) -> FloatArray:
-    """Data-sheet bound of products: a floor plus the slower of arithmetic and memory.
+    """[r] data-sheet bounds of products: a floor plus the slower of arithmetic and memory [s].
 
-    Args:
-        sizes: [r, 4] independent products, rows, columns and reduction.
-        gpu: the board.
-        bits: of each number of the operands, 16 or 8; results have 16.
-        weight: bytes of a number of the right operand, if it is narrower and widened on the way.
-
-    Returns:
-        [r] seconds.
+    ``sizes`` are [r, 4] independent products, rows, columns and reduction, of operands of 16 or 8 ``bits``; ``weight``
+    is the bytes of a number of the right operand, if it is narrower and widened on the way.
     """
     batch, m, n, k = sizes.T
     peak = gpu.peak if bits == 16 else gpu.peak8
@@ -142,11 +124,7 @@ def product_physics(sizes: FloatArray, gpu: HalfGpu, bits: int, weight: float | 
 
 
 def product_features(sizes: FloatArray, gpu: HalfGpu, bits: int) -> FloatArray:
-    """Columns :data:`PRODUCT_FEATURES`, of one product with the rows of the whole batch; arguments as above.
-
-    Returns:
-        [r, features].
-    """
+    """[r, f] columns :data:`PRODUCT_FEATURES`, of one product with the rows of the whole batch; arguments as above."""
     batch, m, n, k = np.maximum(sizes, 1.0).T
     m = m * batch
     peak = gpu.peak if bits == 16 else gpu.peak8
@@ -168,18 +146,11 @@ def product_features(sizes: FloatArray, gpu: HalfGpu, bits: int) -> FloatArray:
 
 
 def product_dimensions(operator: Operator, times: int = 1) -> tuple[float, ...] | None:
-    """Number of products, rows, columns and reduction of a product of two matrices, fused or batched or in groups.
+    """(products, m, n, k) of a product of two matrices, fused or batched or in groups; None for another operator.
 
     A grouped product (mixture of experts) multiplies rows [rows, k] that are sorted by expert with matrices
     [experts, k, n], and becomes a product for each expert. How many rows an expert has is data, so all have the same
-    number, and of fewer rows than experts each has an expert of its own.
-
-    Args:
-        operator: the product.
-        times: how many times its rows a grouped product has.
-
-    Returns:
-        (products, m, n, k), or None if the operator is not such a product.
+    number, and of fewer rows than experts each has an expert of its own. ``times`` multiplies the rows.
 
     >>> from hetgym.graph import Tensor
     >>> rows, experts = Tensor((4096, 2048), "bfloat16"), Tensor((8, 2048, 1024), "bfloat16", constant=True)
@@ -255,13 +226,6 @@ def attention_work(table: FloatArray, gpu: HalfGpu) -> tuple[FloatArray, FloatAr
     the public source of the two. Exponentials take as long for a narrow head as for a wide one; their share of
     the arithmetic is counted relative to heads of 128. New keys and values are written into the cache first, which
     was measured with it.
-
-    Args:
-        table: [r, 8] columns :data:`ATTENTION`.
-        gpu: the board.
-
-    Returns:
-        [r] seconds of the bound, and [r, features] columns :data:`ATTENTION_FEATURES`.
     """
     batch, heads, shared, queries, keys, width, bytes_, causal = np.maximum(table, [1, 1, 1, 1, 1, 1, 1, 0]).T
     group = np.maximum(heads / shared, 1.0)

@@ -1,7 +1,5 @@
 """Board power, process and scheduler lanes of well-known GPUs, for device descriptions that name a product alone."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -10,43 +8,24 @@ from hetgym.device import Device
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What a data sheet says beyond rates.
+    """What a data sheet says beyond rates."""
 
-    Args:
-        power: power limit of the board [W]; 0 = unknown.
-        process: manufacturing process that NVIDIA names [m]; 0 = unknown.
-        lanes: float32 lanes of a warp scheduler; 0 = unknown.
-        clock: share of the peak's clock that long loads get, where the vendor states it; 0 = not stated.
-        delivered: memory bandwidth that kernels get, relative to that of other boards with the same figure.
-    """
-
-    power: float = 0.0
-    process: float = 0.0
-    lanes: float = 0.0
-    clock: float = 0.0
-    delivered: float = 1.0
+    power: float = 0.0  # power limit of the board [W]; 0 = unknown
+    process: float = 0.0  # manufacturing process that NVIDIA names [m]; 0 = unknown
+    lanes: float = 0.0  # float32 lanes of a warp scheduler; 0 = unknown
+    clock: float = 0.0  # share of the peak's clock that long loads get, where the vendor states it; 0 = not stated
+    delivered: float = 1.0  # memory bandwidth that kernels get, relative to that of other boards with the same figure
 
 
 SHEETS: dict[str, Sheet] = {
-    "P4": Sheet(75, 16e-9, 32),
-    "P40": Sheet(250, 16e-9, 32),
-    "P100 PCIE": Sheet(250, 16e-9, 32, 0.0, 0.82),
-    "P100 SXM2": Sheet(300, 16e-9, 32, 0.0, 0.82),
-    "V100 PCIE": Sheet(250, 12e-9, 16),
-    "V100 SXM2": Sheet(300, 12e-9, 16),
-    "T4": Sheet(70, 12e-9, 16),
-    "A100 PCIE 40GB": Sheet(250, 7e-9, 16, 0.9),
-    "A100 PCIE 80GB": Sheet(300, 7e-9, 16, 0.9),
-    "A100 SXM4": Sheet(400, 7e-9, 16),
-    "H100 PCIE": Sheet(350, 4e-9, 32),
-    "H100 HBM3": Sheet(700, 4e-9, 32),
-    "H100 SXM5": Sheet(700, 4e-9, 32),
-    "H200": Sheet(700, 4e-9, 32),
-    "L4": Sheet(72, 4e-9, 32),
-    "L40": Sheet(300, 4e-9, 32),
-    "L40S": Sheet(350, 4e-9, 32),
+    "P4": Sheet(75, 16e-9, 32), "P40": Sheet(250, 16e-9, 32), "P100 PCIE": Sheet(250, 16e-9, 32, 0.0, 0.82),
+    "P100 SXM2": Sheet(300, 16e-9, 32, 0.0, 0.82), "V100 PCIE": Sheet(250, 12e-9, 16),
+    "V100 SXM2": Sheet(300, 12e-9, 16), "T4": Sheet(70, 12e-9, 16), "A100 PCIE 40GB": Sheet(250, 7e-9, 16, 0.9),
+    "A100 PCIE 80GB": Sheet(300, 7e-9, 16, 0.9), "A100 SXM4": Sheet(400, 7e-9, 16), "H100 PCIE": Sheet(350, 4e-9, 32),
+    "H100 HBM3": Sheet(700, 4e-9, 32), "H100 SXM5": Sheet(700, 4e-9, 32), "H200": Sheet(700, 4e-9, 32),
+    "L4": Sheet(72, 4e-9, 32), "L40": Sheet(300, 4e-9, 32), "L40S": Sheet(350, 4e-9, 32),
     "RTX 4090": Sheet(450, 4e-9, 32),
-}
+}  # fmt: skip
 """Words of a product's name -> its figures, from NVIDIA's data sheets and architecture whitepapers.
 
 A multiprocessor has 64 or 128 float32 lanes and four schedulers, on the P100 two. NVIDIA announced the A100 for PCIe

@@ -35,16 +35,9 @@ images, side of the output, window and stride. For operators that are not produc
 Columns that do not apply are 1."""
 
 TILES = {
-    (128, 128): 1.0,
-    (128, 64): 0.95,
-    (64, 128): 0.95,
-    (64, 64): 0.85,
-    (32, 128): 0.7,
-    (128, 32): 0.7,
-    (32, 32): 0.5,
-    (256, 128): 1.0,
-    (256, 64): 1.0,
-}
+    (128, 128): 1.0, (128, 64): 0.95, (64, 128): 0.95, (64, 64): 0.85, (32, 128): 0.7, (128, 32): 0.7, (32, 32): 0.5,
+    (256, 128): 1.0, (256, 64): 1.0,
+}  # fmt: skip
 """Rows and columns of a tile, the part of the output that one block of a float32 product computes -> share of the peak
 that it can reach. The smaller the tile, the larger the share of instructions that fetch operands."""
 
@@ -67,17 +60,9 @@ CONV_FEATURES: tuple[str, ...] = (
 """Columns for ``conv``."""
 
 ROW_FEATURES: tuple[str, ...] = (
-    *_SHARED,
-    "log2 bandwidth",
-    "log2 FLOPs",
-    "log2 bytes",
-    "log2 rows",
-    "log2 columns",
-    "columns",
-    "alignment of the columns",
-    "log2 rows / processor",
-    "log2 read / written",
-)
+    *_SHARED, "log2 bandwidth", "log2 FLOPs", "log2 bytes", "log2 rows", "log2 columns", "columns",
+    "alignment of the columns", "log2 rows / processor", "log2 read / written",
+)  # fmt: skip
 """Columns for ``elementwise``, ``softmax`` and ``layernorm``."""
 
 RISING, FALLING = ("log2 seconds",), ("log2 bandwidth",)
@@ -89,29 +74,17 @@ LARGEST = 1e30
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """The figures of a GPU that models of its kernels use.
+    """The figures of a GPU that models of its kernels use."""
 
-    Args:
-        bandwidth: memory bandwidth by the data sheet [byte/s].
-        processors: streaming multiprocessors.
-        cache: last-level cache [byte].
-        peak: rate in float32, by the data sheet [FLOP/s].
-        power: power limit of the board [W]; 0 = unknown.
-        process: manufacturing process [m]; 0 = unknown.
-        lanes: float32 lanes of a warp scheduler; 0 = unknown.
-        clock: share of the peak's clock that long loads get, where the vendor states it; 0 = not stated.
-        delivered: memory bandwidth that kernels get, relative to that of other boards with the same figure.
-    """
-
-    bandwidth: float
-    processors: float
-    cache: float
-    peak: float
-    power: float = 0.0
-    process: float = 0.0
-    lanes: float = 0.0
-    clock: float = 0.0
-    delivered: float = 1.0
+    bandwidth: float  # memory bandwidth by the data sheet [byte/s]
+    processors: float  # streaming multiprocessors
+    cache: float  # last-level cache [byte]
+    peak: float  # rate in float32, by the data sheet [FLOP/s]
+    power: float = 0.0  # power limit of the board [W]; 0 = unknown
+    process: float = 0.0  # manufacturing process [m]; 0 = unknown
+    lanes: float = 0.0  # float32 lanes of a warp scheduler; 0 = unknown
+    clock: float = 0.0  # share of the peak's clock that long loads get, where the vendor states it; 0 = not stated
+    delivered: float = 1.0  # memory bandwidth that kernels get, relative to that of other boards with the same figure
 
     @classmethod
     def of(cls, device: Device) -> Gpu:
@@ -155,11 +128,7 @@ def class_of(operator: Operator) -> str | None:
 
 
 def work(operators: Sequence[Operator]) -> FloatArray:
-    """The table of work.
-
-    Returns:
-        [r, 11] columns :data:`WORK`, all finite and at least 0; dimensions at least 1.
-    """
+    """[r, 11] columns :data:`WORK` of r operators, all finite and at least 0; dimensions at least 1."""
     return np.array([_work(op) for op in operators], np.float64).reshape(len(operators), len(WORK))
 
 
@@ -177,19 +146,10 @@ def _work(op: Operator) -> tuple[float, ...]:
 
 
 def times(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> tuple[FloatArray, FloatArray]:
-    """Least times of arithmetic and of memory by the data sheet.
+    """[r] least times of arithmetic and of memory by the data sheet [s], of a [r, 11] table of :func:`work`.
 
     For batches of products, arithmetic is counted in tiles of the best size, including padding and the idle
     processors of an incomplete wave. Such products are often smaller than a tile, where FLOPs / peak is far too low.
-
-    Args:
-        kind: one of :data:`CLASSES`.
-        table: [r, 11] from :func:`work`.
-        gpu: the device.
-        peak: rate in each operator's dtype [FLOP/s].
-
-    Returns:
-        [r] seconds of each.
     """
     batch, m, n, k, flops, read, written = table[:, :7].T
     compute = flops / peak
@@ -203,20 +163,11 @@ def times(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> t
 
 
 def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
-    """What trees correct: the time of a small kernel, of arithmetic and of memory.
+    """[r] what trees correct, positive: the time of a small kernel, of arithmetic and of memory [s].
 
     Measured kernels are slowest, compared with the slower of both, where they are small and where both take as long. A
     board that is slower leaves these places, and monotone trees could not say that its ratios fall. For batches of
-    products, whose tiles are counted, it is the slower of both.
-
-    Args:
-        kind: one of :data:`CLASSES`.
-        table: [r, 11] from :func:`work`.
-        gpu: the device.
-        peak: rate in each operator's dtype, for products the sustained one [FLOP/s].
-
-    Returns:
-        [r] seconds, positive.
+    products, whose tiles are counted, it is the slower of both. ``peak`` is the sustained one for products [FLOP/s].
     """
     compute, memory = times(kind, table, gpu, peak)
     both = np.maximum(compute, memory) if kind == "batched" else compute + memory
@@ -229,17 +180,7 @@ def _bandwidth(kind: str, gpu: Gpu) -> float:
 
 
 def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
-    """Features of a class: the columns :data:`PRODUCT_FEATURES`, :data:`CONV_FEATURES` or :data:`ROW_FEATURES`.
-
-    Args:
-        kind: one of :data:`CLASSES`.
-        table: [r, 11] from :func:`work`.
-        gpu: the device.
-        peak: rate in each operator's dtype, for products the sustained one [FLOP/s].
-
-    Returns:
-        [r, features] finite numbers.
-    """
+    """[r, f] columns :data:`PRODUCT_FEATURES`, :data:`CONV_FEATURES` or :data:`ROW_FEATURES`; see :func:`physics`."""
     batch, m, n, k, flops, read, written, images, side, window, stride = table.T
     moved = read + written
     bandwidth = _bandwidth(kind, gpu)
@@ -247,20 +188,9 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
     columns = [compute, memory, _log(moved / gpu.cache)]
     if kind in PRODUCTS:
         align_n, align_k = _align(n), _align(k)
-        columns += [
-            np.full(len(table), float(kind == "batched")),
-            _log(batch),
-            _log(m),
-            _log(n),
-            _log(k),
-            _log(m / n),
-            _align(m),
-            align_n,
-            align_k,
-            np.minimum(align_n, align_k),
-            _log(4 * m * k / gpu.cache),
-            _log(4 * n * k / gpu.cache),
-        ]
+        columns += [np.full(len(table), float(kind == "batched")), *map(_log, (batch, m, n, k, m / n))]
+        columns += [_align(m), align_n, align_k, np.minimum(align_n, align_k)]
+        columns += [_log(4 * m * k / gpu.cache), _log(4 * n * k / gpu.cache)]
         for rows, wide in TILES:
             blocks = batch * np.ceil(m / rows) * np.ceil(n / wide)
             waves = blocks / gpu.processors
@@ -268,17 +198,8 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
         if kind == "conv":
             columns += [_log(flops / np.maximum(moved, 1.0)), _log(images), _log(side), _log(window), stride]
     else:
-        columns += [
-            np.full(len(table), math.log2(bandwidth)),
-            _log(flops),
-            _log(moved),
-            _log(m),
-            _log(n),
-            np.minimum(n, 1e6),
-            _align(n),
-            _log(m / gpu.processors),
-            _log((read + 1) / (written + 1)),
-        ]
+        columns += [np.full(len(table), math.log2(bandwidth)), *map(_log, (flops, moved, m, n))]
+        columns += [np.minimum(n, 1e6), _align(n), _log(m / gpu.processors), _log((read + 1) / (written + 1))]
     return np.stack(columns, axis=1)
 
 

@@ -1,7 +1,5 @@
 """Blend: a weighted mean of a Gaussian process (two parts) and boosted trees (one part)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -24,24 +22,15 @@ class Blend:
 
     A Gaussian process is smooth and misses steps; trees are step functions and miss slopes. The mean is better than
     either on most classes.
-
-    Args:
-        gaussian: the Gaussian process.
-        boosted: the trees.
     """
 
     name: ClassVar[str] = "blend"
-    gaussian: Gaussian
-    boosted: Boosted
+    gaussian: Gaussian  # the Gaussian process
+    boosted: Boosted  # the trees
 
     @classmethod
     def fit(cls, x: FloatArray, y: FloatArray, groups: IntArray, seed: int) -> Self:
-        """See :meth:`~hetgym.costs.regressor.Regressor.fit`.
-
-        Raises:
-            ArtefactError: rows that cannot be fitted.
-            MissingExtra: LightGBM or torch is not installed.
-        """
+        """See :meth:`~hetgym.costs.regressor.Regressor.fit`; needs LightGBM and torch."""
         return cls(Gaussian.fit(x, y, groups, seed), Boosted.fit(x, y, groups, seed))
 
     def predict(self, x: FloatArray) -> tuple[FloatArray, BoolArray]:

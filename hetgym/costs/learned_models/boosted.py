@@ -1,7 +1,5 @@
 """Boosted: gradient-boosted trees on the log ratio, one ensemble per class of operators."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -9,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import BoolArray, FloatArray, IntArray
-from hetgym.costs.forest import ARRAYS, Forest
+from hetgym.costs.forest import ARRAYS, TRAINING, Forest
 from hetgym.costs.learned_models.seen import Seen
 from hetgym.costs.regressor import Arrays, check_rows, checked, refuse_others, settled
 from hetgym.errors import require
@@ -25,41 +23,26 @@ class Boosted:
     """Trees fitted by LightGBM (Ke et al., NeurIPS 2017) with the absolute error as loss.
 
     Beyond the measured shapes the ratio stays constant, so the prediction grows with the physical bound.
-
-    Args:
-        forest: the trees.
-        seen: the range of the fitted rows.
     """
 
     name: ClassVar[str] = "boosted"
-    forest: Forest
-    seen: Seen
+    forest: Forest  # the trees
+    seen: Seen  # the range of the fitted rows
 
     @classmethod
     def fit(cls, x: FloatArray, y: FloatArray, groups: IntArray, seed: int) -> Self:
-        """See :meth:`~hetgym.costs.regressor.Regressor.fit`.
-
-        Raises:
-            ArtefactError: rows that cannot be fitted.
-            MissingExtra: LightGBM is not installed.
-        """
+        """See :meth:`~hetgym.costs.regressor.Regressor.fit`; needs LightGBM."""
         lightgbm = require("lightgbm", "costs", "fitting boosted trees")
         check_rows(x, y, groups)
         rows = len(y)
-        options = {
+        options = TRAINING | {
             "objective": "regression_l1",
             "learning_rate": LEARNING_RATE,
             "num_leaves": min(16, max(4, rows // 16)),
             "min_data_in_leaf": min(12, max(2, rows // 30)),
             "feature_fraction": 0.6,
-            "bagging_fraction": 0.8,
             "bagging_freq": int(rows >= 5),  # of fewer rows it may leave none
-            "lambda_l2": 1.0,
             "seed": seed,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": 1,
-            "verbosity": -1,
             "max_bin": 255,
         }
         booster = lightgbm.train(options, lightgbm.Dataset(x, y, params={"verbosity": -1}), ROUNDS)

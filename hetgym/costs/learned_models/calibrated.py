@@ -1,7 +1,5 @@
 """Calibrated roofline: a constant efficiency for each kind of operator."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -21,9 +19,6 @@ class Calibrated:
     bytes exactly as in the roofline, so the model is monotone, and as good (or bad) far outside the measured shapes as
     inside. It does not model small shapes, odd alignments or caches.
 
-    Args:
-        seen: the range of the fitted rows, which includes the median ratio.
-
     >>> fit = Calibrated.fit(np.zeros((3, 1)), np.log([2.0, 3.0, 9.0]), np.arange(3, dtype=np.int32), seed=0)
     >>> ratio, within = fit.predict(np.array([[0.0], [7.0]]))
     >>> np.exp(ratio).round(6), within
@@ -31,7 +26,7 @@ class Calibrated:
     """
 
     name: ClassVar[str] = "calibrated"
-    seen: Seen
+    seen: Seen  # the range of the fitted rows, which includes the median ratio
 
     @classmethod
     def fit(cls, x: FloatArray, y: FloatArray, groups: IntArray, seed: int) -> Self:
@@ -50,10 +45,6 @@ class Calibrated:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
-        """Rebuild from :meth:`arrays`.
-
-        Raises:
-            ArtefactError: an array is missing or invalid.
-        """
+        """See :meth:`~hetgym.costs.regressor.Regressor.from_arrays`."""
         refuse_others(arrays, Seen.names(), cls.name)
         return cls(Seen.from_arrays(arrays, cls.name))

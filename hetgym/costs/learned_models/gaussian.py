@@ -1,7 +1,5 @@
 """Gaussian: Gaussian-process regression for each kind of operator."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -39,32 +37,19 @@ class Gaussian:
     linear one. Predictions are therefore smooth in the logarithms of the dimensions, without steps. Scales and noise
     maximise the marginal likelihood. Outliers, recognised by their leave-one-out errors, get smaller weights, as under
     Student's distribution with four degrees of freedom. Fitting needs torch, predicting needs NumPy only.
-
-    Args:
-        seen: the range of the fit.
-        scale: [f] length scale of each column; 0 for columns that never varied, which are not used.
-        slope: [c] variance of the linear part for each of the c used columns, in units of their length scales.
-        height: [1] variance of the Matérn part.
-        points: [n, c] fitted rows in these units.
-        weights: [n] weight of the covariance with each fitted row.
     """
 
     name: ClassVar[str] = "gaussian"
-    seen: Seen
-    scale: FloatArray
-    slope: FloatArray
-    height: FloatArray
-    points: npt.NDArray[np.float32]
-    weights: FloatArray
+    seen: Seen  # the range of the fit
+    scale: FloatArray  # [f] length scale of each column; 0 for columns that never varied, which are not used
+    slope: FloatArray  # [c] variance of the linear part for each of the c used columns, in units of their length scales
+    height: FloatArray  # [1] variance of the Matérn part
+    points: npt.NDArray[np.float32]  # [n, c] fitted rows in these units
+    weights: FloatArray  # [n] weight of the covariance with each fitted row
 
     @classmethod
     def fit(cls, x: FloatArray, y: FloatArray, groups: IntArray, seed: int) -> Self:
-        """See :meth:`~hetgym.costs.regressor.Regressor.fit`.
-
-        Raises:
-            ArtefactError: rows that cannot be fitted.
-            MissingExtra: torch is not installed.
-        """
+        """See :meth:`~hetgym.costs.regressor.Regressor.fit`; needs torch."""
         check_rows(x, y, groups)
         seen = Seen.fit(x, y)
         rng = np.random.default_rng(seed)
@@ -95,11 +80,7 @@ class Gaussian:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
-        """Rebuild from :meth:`arrays`.
-
-        Raises:
-            ArtefactError: an array is missing or invalid.
-        """
+        """See :meth:`~hetgym.costs.regressor.Regressor.from_arrays`."""
         refuse_others(arrays, (*Seen.names(), *_ARRAYS), cls.name)
         seen = Seen.from_arrays(arrays, cls.name)
         f = len(seen.lower)
@@ -151,12 +132,7 @@ def _weighted(a: FloatArray, b: FloatArray, slope: FloatArray, height: float, we
 
 
 def _scales(x: FloatArray, y: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, float, FloatArray]:
-    """Choose the scales.
-
-    Args:
-        x: [n, c] columns of mean 0 and variance 1.
-        y: [n] log ratios around their median.
-        rng: draws the rows from which the scales are chosen.
+    """Choose the scales from [n, c] columns of mean 0 and variance 1 and [n] log ratios around their median.
 
     Returns:
         [c] length scales, [c] variances of the linear part in units of these, the variance of the Matérn part,

@@ -1,7 +1,5 @@
 """Neural: a small committee of multi-layer perceptrons for each kind of operator."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -39,26 +37,16 @@ class Neural:
     dimensions. The loss is Huber's on the log ratio, the optimiser AdamW with a decreasing learning rate. Training
     needs torch and uses one thread; predicting needs NumPy only. Equal seeds give equal weights on one machine;
     another processor may round differently.
-
-    Args:
-        seen: the range of the fit.
-        scale: [f] standard deviation of each column; 0 where it never varied.
-        layers: weights [m, in, out] and biases [m, 1, out] of the members, layer by layer.
     """
 
     name: ClassVar[str] = "neural"
-    seen: Seen
-    scale: FloatArray
-    layers: Layers
+    seen: Seen  # the range of the fit
+    scale: FloatArray  # [f] standard deviation of each column; 0 where it never varied
+    layers: Layers  # weights [m, in, out] and biases [m, 1, out] of the members, layer by layer
 
     @classmethod
     def fit(cls, x: FloatArray, y: FloatArray, groups: IntArray, seed: int) -> Self:
-        """Train the committee; see :class:`hetgym.costs.regressor.Regressor`.
-
-        Raises:
-            ArtefactError: rows that cannot be fitted.
-            MissingExtra: torch is not installed.
-        """
+        """Train the committee; see :meth:`~hetgym.costs.regressor.Regressor.fit`; needs torch."""
         check_rows(x, y, groups)
         seen = Seen.fit(x, y)
         scale = np.where(seen.varying, x.std(axis=0), 0.0)
@@ -87,11 +75,7 @@ class Neural:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
-        """Rebuild from :meth:`arrays`.
-
-        Raises:
-            ArtefactError: an array is missing or invalid.
-        """
+        """See :meth:`~hetgym.costs.regressor.Regressor.from_arrays`."""
         names = [f"{what}{number}" for number in range(HIDDEN + 1) for what in ("weight", "bias")]
         refuse_others(arrays, (*Seen.names(), "scale", *names), cls.name)
         seen = Seen.from_arrays(arrays, cls.name)

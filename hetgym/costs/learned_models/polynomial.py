@@ -1,7 +1,5 @@
 """Polynomial: ridge regression on products of several parameters; cross-validation chooses the degree."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,15 +28,10 @@ _RANKED_ROWS = 4000
 
 @dataclass(frozen=True)
 class Basis:
-    """Products of Chebyshev polynomials of the columns, each scaled to [-1, 1].
+    """Products of Chebyshev polynomials of the columns, each scaled to [-1, 1]."""
 
-    Args:
-        column: [t, 4] column of each factor.
-        degree: [t, 4] degree of each factor; 0 = no factor.
-    """
-
-    column: IntArray
-    degree: IntArray
+    column: IntArray  # [t, 4] column of each factor
+    degree: IntArray  # [t, 4] degree of each factor; 0 = no factor
 
     @classmethod
     def build(cls, columns: IntArray, degree: int, together: int) -> Self:
@@ -84,17 +77,12 @@ class Polynomial:
     cross-validation over shape groups. Errors have the weights of Huber (1964), so that a few disturbed measurements
     do not bend the fit. Within the range of the measured shapes the polynomial interpolates well from few
     measurements. Outside, it is evaluated at the edge, and the prediction is flagged.
-
-    Args:
-        seen: the range of the fit.
-        basis: the terms.
-        coefficient: [t] coefficient of each term.
     """
 
     name: ClassVar[str] = "polynomial"
-    seen: Seen
-    basis: Basis
-    coefficient: FloatArray
+    seen: Seen  # the range of the fit
+    basis: Basis  # the terms
+    coefficient: FloatArray  # [t] coefficient of each term
 
     @classmethod
     def fit(cls, x: FloatArray, y: FloatArray, groups: IntArray, seed: int) -> Self:
@@ -129,11 +117,7 @@ class Polynomial:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
-        """Rebuild from :meth:`arrays`.
-
-        Raises:
-            ArtefactError: an array is missing or invalid.
-        """
+        """See :meth:`~hetgym.costs.regressor.Regressor.from_arrays`."""
         refuse_others(arrays, (*Seen.names(), "column", "degree", "coefficient"), cls.name)
         seen = Seen.from_arrays(arrays, cls.name)
         coefficient = checked(arrays, "coefficient", cls.name, (None,), low=-1e9, high=1e9)

@@ -1,7 +1,5 @@
 """Seen: the range of the fitted rows; predictions outside it are extrapolations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -29,27 +27,20 @@ class Seen:
     once. Features are correlated, and the ellipsoid (Mahalanobis distance no larger than that of the farthest row)
     excludes such combinations. A column that never varied allows its single value only.
 
-    Args:
-        lower: [f] least value of each column.
-        upper: [f] largest value of each column.
-        centre: [f] mean of the rows.
-        root: [f, r] matrix from a row minus the centre to r coordinates of variance 1; directions in which the
-            rows hardly vary are left out.
-        reach: [1] squared distance of the farthest row.
-        ratio: [3] least, median and largest log ratio.
-
     >>> x = np.array([[0.0, 5.0], [1.0, 5.0], [4.0, 5.0]])
     >>> seen = Seen.fit(x, np.array([0.1, 0.2, 0.4]))
     >>> seen.holds(np.array([[2.0, 5.0], [2.0, 6.0], [9.0, 5.0]])).tolist()
     [True, False, False]
     """
 
-    lower: FloatArray
-    upper: FloatArray
-    centre: FloatArray
+    lower: FloatArray  # [f] least value of each column
+    upper: FloatArray  # [f] largest value of each column
+    centre: FloatArray  # [f] mean of the rows
+    # [f, r] matrix from a row minus the centre to r coordinates of variance 1; directions in which the rows hardly vary
+    # are left out
     root: FloatArray
-    reach: FloatArray
-    ratio: FloatArray
+    reach: FloatArray  # [1] squared distance of the farthest row
+    ratio: FloatArray  # [3] least, median and largest log ratio
 
     @classmethod
     def fit(cls, x: FloatArray, y: FloatArray) -> Self:
@@ -97,15 +88,12 @@ class Seen:
         return np.asarray(~((x >= self.lower - slack) & (x <= self.upper + slack)))
 
     def inward(self, x: FloatArray) -> FloatArray:
-        """Move rows outside the range into it, so that a fit can be evaluated there; rows inside stay unchanged.
+        """[n, f] rows moved into the box, so that a fit can be evaluated there; rows inside stay unchanged.
 
         There are two natural moves. One clips each feature to its own limits, but yields impossible operators (whose
         FLOPs are not the product of the dimensions). The other moves the whole row towards the centre until it
         reaches the edge, but also changes features within their limits. The midpoint of the two had the smallest
-        errors outside the range; docs/cost-models.md has the figures.
-
-        Returns:
-            [n, f] features within the box; NaN, and columns that never varied, become the centre.
+        errors outside the range (docs/cost-models.md). NaN, and columns that never varied, become the centre.
         """
         offset = np.where(self.varying, self._offset(x), 0.0)
         low, high = self.lower - self.centre, self.upper - self.centre
@@ -130,11 +118,7 @@ class Seen:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, who: str) -> Self:
-        """Check the arrays of an artefact and build the range from them.
-
-        Raises:
-            ArtefactError: an array is missing or invalid.
-        """
+        """Check the arrays of an artefact and build the range from them; raises ArtefactError about an invalid one."""
         lower = checked(arrays, "lower", who, (None,), low=-LARGEST, high=LARGEST)
         f = len(lower)
         upper = checked(arrays, "upper", who, (f,), low=-LARGEST, high=LARGEST)

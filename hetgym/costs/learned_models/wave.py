@@ -1,7 +1,5 @@
 """WaveLaw: utilisation as a function of waves of tiles with six parameters, for devices without measurements."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -36,25 +34,15 @@ class WaveLaw:
     gamma and beta; between the two, the logarithms are blended by the logistic function of
     log2(compute time / memory time). Six parameters cannot fit the particularities of one device, so the law
     generalises to others. All else equal, a ratio never rises with the number of waves.
-
-    Args:
-        seen: the range of the fit.
-        law: [6] log gamma compute-bound and memory-bound, log beta compute-bound and memory-bound, s, r.
     """
 
     name: ClassVar[str] = "wave"
-    seen: Seen
-    law: FloatArray
+    seen: Seen  # the range of the fit
+    law: FloatArray  # [6] log gamma compute-bound and memory-bound, log beta compute-bound and memory-bound, s, r
 
     @classmethod
     def fit(cls, x: FloatArray, y: FloatArray, groups: IntArray, seed: int) -> Self:
-        """Fit by robust least squares (Huber's weights, Gauss-Newton); groups and seed have no effect.
-
-        See :class:`hetgym.costs.regressor.Regressor`.
-
-        Raises:
-            ArtefactError: the rows cannot be fitted, or the columns are not those of ``FEATURES``.
-        """
+        """Fit to columns ``FEATURES`` by robust least squares (Huber's weights, Gauss-Newton); no groups, no seed."""
         check_rows(x, y, groups)
         check_columns(x, len(FEATURES), cls.name)
         at = _coordinates(x)
@@ -78,11 +66,7 @@ class WaveLaw:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
-        """Rebuild from :meth:`arrays`.
-
-        Raises:
-            ArtefactError: an array is missing or invalid.
-        """
+        """See :meth:`~hetgym.costs.regressor.Regressor.from_arrays`."""
         refuse_others(arrays, (*Seen.names(), "law"), cls.name)
         seen = Seen.from_arrays(arrays, cls.name)
         checked({"lower": seen.lower}, "lower", cls.name, (len(FEATURES),))

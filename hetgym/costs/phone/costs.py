@@ -7,8 +7,6 @@ one for each of :data:`~hetgym.costs.phone.work.AMOUNTS`, board and precision, w
 single operator is its share of such a sum and was never measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,14 +31,9 @@ MODEL = "phone"
 """Kind of the model in the header of an artefact."""
 
 PRECISIONS: dict[str, str] = {
-    "float32": "float",
-    "float16": "float",
-    "bfloat16": "float",
-    "int16": "w8a16",
-    "uint16": "w8a16",
-    "int8": "w8a8",
+    "float32": "float", "float16": "float", "bfloat16": "float", "int16": "w8a16", "uint16": "w8a16", "int8": "w8a8",
     "uint8": "w8a8",
-}
+}  # fmt: skip
 """Dtype of an operator -> precision of the compiled network: ``float`` computes in 16 bits, w8a16 and w8a8 have weights
 of 8 bits and activations of 16 or 8. Operators of other dtypes (indices, masks) are priced as ``float`` where the board
 can run that, else as w8a8."""
@@ -76,25 +69,18 @@ class PhoneCosts(artefact.Stored, Priced):
     A call of the network as a whole costs more than its operators: see :meth:`call`. On a platform this belongs to
     the link that carries inputs and outputs.
 
-    Args:
-        boards: names of the b fitted boards.
-        precisions: the p fitted precisions, of the values of :data:`PRECISIONS`.
-        rates: [b, p, len(RATES)] logarithms of seconds.
-        sheet: [b, 2] columns :data:`SHEET`.
-        able: [b, p] 1 where the board can run the precision, else 0.
-        card: source, licence, split and scores of the fit, as plain values.
-        scatter: tenth and ninetieth percentile of log(measured / predicted) of networks that were held out.
-
     Raises:
         ArtefactError: arrays that do not match, or values out of range.
     """
 
-    boards: tuple[str, ...]
-    precisions: tuple[str, ...]
-    rates: FloatArray
-    sheet: FloatArray
-    able: FloatArray
+    boards: tuple[str, ...]  # names of the b fitted boards
+    precisions: tuple[str, ...]  # the p fitted precisions, of the values of PRECISIONS
+    rates: FloatArray  # [b, p, len(RATES)] logarithms of seconds
+    sheet: FloatArray  # [b, 2] columns SHEET
+    able: FloatArray  # [b, p] 1 where the board can run the precision, else 0
+    # source, licence, split and scores of the fit, as plain values
     card: Mapping[str, Any] = field(default_factory=dict)
+    # tenth and ninetieth percentile of log(measured / predicted) of networks that were held out
     scatter: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
@@ -111,52 +97,32 @@ class PhoneCosts(artefact.Stored, Priced):
             raise ArtefactError(f"scatter {self.scatter!r} are not two log ratios in rising order")
 
     def coefficients(self, device: Device, precision: str) -> FloatArray | None:
-        """Coefficients of a device.
-
-        Args:
-            device: one device.
-            precision: one of the values of :data:`PRECISIONS`.
-
-        Returns:
-            [len(RATES)] seconds, in the order of :data:`RATES`; None if the device cannot run the precision.
-        """
+        """[len(RATES)] seconds of a device, in the order of :data:`RATES`; None if it cannot run the precision."""
         if precision not in self.precisions:
             return None
-        p = self.precisions.index(precision)
+        number = self.precisions.index(precision)
         if device.model in self.boards:
-            b = self.boards.index(device.model)
-            return np.exp(self.rates[b, p]) if self.able[b, p] else None
-        return self.stranger(max(device.peak_flops.values()), device.memory_bandwidth, p)
+            board = self.boards.index(device.model)
+            return np.exp(self.rates[board, number]) if self.able[board, number] else None
+        return self.stranger(max(device.peak_flops.values()), device.memory_bandwidth, number)
 
-    def stranger(self, peak: float, bandwidth: float, p: int) -> FloatArray | None:
-        """Coefficients of a board that was not fitted, by its data sheet.
+    def stranger(self, peak: float, bandwidth: float, number: int) -> FloatArray | None:
+        """[len(RATES)] seconds of a board that was not fitted; None if no board can run the precision of the number.
 
-        Args:
-            peak: rate in its fastest dtype [operations/s].
-            bandwidth: of its memory [byte/s].
-            p: number of the precision.
-
-        Returns:
-            [len(RATES)] seconds; None if no fitted board can run the precision.
+        Its data sheet has the peak in its fastest dtype [operations/s] and the bandwidth of its memory [byte/s].
         """
-        boards = np.flatnonzero(self.able[:, p])
+        boards = np.flatnonzero(self.able[:, number])
         if not len(boards):
             return None
         scale = np.zeros((len(boards), len(RATES)))
         scale[:, : len(AMOUNTS)][:, _COMPUTES] = np.log(self.sheet[boards, :1] / peak)
         scale[:, : len(AMOUNTS)][:, _MOVES] = np.log(self.sheet[boards, 1:] / bandwidth)
-        return np.asarray(np.exp((self.rates[boards, p] + scale).mean(axis=0)), np.float64)
+        return np.asarray(np.exp((self.rates[boards, number] + scale).mean(axis=0)), np.float64)
 
     def call(self, device: Device, dtype: str, elements: float) -> float:
-        """Time of a call of a network beyond its operators.
+        """Time of a call of a network beyond its operators [s]; inf if the device cannot run the network's dtype.
 
-        Args:
-            device: one device.
-            dtype: the network's dtype.
-            elements: of its inputs and outputs.
-
-        Returns:
-            Seconds; inf if the device cannot run the dtype.
+        ``elements`` are those of its inputs and outputs.
         """
         found = self.coefficients(device, PRECISIONS.get(dtype, "float"))
         return float("inf") if found is None else float(found[-1] + found[-2] * elements)
@@ -213,22 +179,14 @@ class PhoneCosts(artefact.Stored, Priced):
     def save(self, path: str | Path) -> None:
         """Write the model; see :mod:`~hetgym.costs.artefact`."""
         header = {
-            "model": MODEL,
-            "rates": list(RATES),
-            "boards": list(self.boards),
-            "precisions": list(self.precisions),
-            "scatter": list(self.scatter),
-            "card": dict(self.card),
-        }
+            "model": MODEL, "rates": list(RATES), "boards": list(self.boards), "precisions": list(self.precisions),
+            "scatter": list(self.scatter), "card": dict(self.card),
+        }  # fmt: skip
         artefact.save(path, header, {"rates": self.rates, "sheet": self.sheet, "able": self.able})
 
     @classmethod
     def of_parts(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> Self:
-        """Build the model from the header and arrays of an artefact.
-
-        Raises:
-            ArtefactError: a part is invalid; the message names ``where``.
-        """
+        """See :meth:`~hetgym.costs.artefact.Stored.of_parts`."""
         artefact.check_form(header, MODEL, list(RATES), where, "rates")
         refuse_others(arrays, ("rates", "sheet", "able"), where)
         names = [header.get(key) for key in ("boards", "precisions")]

@@ -10,8 +10,6 @@ slice) moves data here, unless it only puts the channels of an image last or fir
 parts of a fused operator count, except those in :data:`FREE`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence
@@ -25,36 +23,16 @@ from hetgym.costs.fused import anchor_of
 from hetgym.graph.ops import GENERIC, KINDS, Operator
 
 AMOUNTS: tuple[str, ...] = (
-    "operations of products",
-    "operations of strided products",
-    "operations of dilated products",
-    "operations of pointwise products",
-    "operations of strided pointwise products",
-    "operations of products of activations",
-    "operations of grouped products",
-    "operations of products in space",
-    "operations of recurrent cells",
-    "weights",
-    "elements of products",
-    "elements of grouped products",
-    "elements of arithmetic",
-    "elements of reductions",
-    "elements of poolings",
-    "elements of normalisations",
-    "elements of softmax",
-    "elements of functions",
-    "elements of divisions of pictures",
-    "elements of joints",
-    "elements of resizing to the nearest",
-    "elements of resizing",
-    "elements of resizing with corners aligned",
-    "elements of movements",
-    "elements of views",
-    "elements at the start of operators",
-    "elements beyond the memory on the chip",
-    "operators",
-    "views",
-)
+    "operations of products", "operations of strided products", "operations of dilated products",
+    "operations of pointwise products", "operations of strided pointwise products",
+    "operations of products of activations", "operations of grouped products", "operations of products in space",
+    "operations of recurrent cells", "weights", "elements of products", "elements of grouped products",
+    "elements of arithmetic", "elements of reductions", "elements of poolings", "elements of normalisations",
+    "elements of softmax", "elements of functions", "elements of divisions of pictures", "elements of joints",
+    "elements of resizing to the nearest", "elements of resizing", "elements of resizing with corners aligned",
+    "elements of movements", "elements of views", "elements at the start of operators",
+    "elements beyond the memory on the chip", "operators", "views",
+)  # fmt: skip
 """Columns of a table of amounts.
 
 * *Operations* of convolutions and products of matrices, in tiles of :data:`TILE` and :data:`SIDES`: multiply-adds times
