@@ -1,7 +1,5 @@
 """Problems on which one scheduler loses most to another, found by annealing over problems."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,42 +22,25 @@ tried, on problems of six operators and three devices."""
 
 
 class Improvement(NamedTuple):
-    """A problem that was worse for the first scheduler than all before it.
+    """A problem that was worse for the first scheduler than all before it."""
 
-    Attributes:
-        evaluation: number of the problem, from 1.
-        ratio: makespan of the first scheduler over the second's.
-        change: the move that led to it, in words; empty where a walk begins.
-    """
-
-    evaluation: int
-    ratio: float
-    change: str
+    evaluation: int  # number of the problem, from 1
+    ratio: float  # makespan of the first scheduler over the second's
+    change: str  # the move that led to it, in words; empty where a walk begins
 
 
 @dataclass(frozen=True)
 class Adversary:
-    """A problem on which one scheduler loses to another.
+    """A problem on which one scheduler loses to another."""
 
-    Attributes:
-        problem: the problem.
-        first: name of the scheduler that loses.
-        second: name of the other.
-        runtime: name of the runtime, or its switches.
-        makespans: of the first and of the second [s].
-        evaluations: problems that both have scheduled.
-        seconds: time of the search, without compiling [s].
-        trail: all improvements; the first is the start, the last the problem.
-    """
-
-    problem: Problem
-    first: str
-    second: str
-    runtime: str
-    makespans: tuple[float, float]
-    evaluations: int
-    seconds: float
-    trail: tuple[Improvement, ...]
+    problem: Problem  # the problem
+    first: str  # name of the scheduler that loses
+    second: str  # name of the other
+    runtime: str  # name of the runtime, or its switches
+    makespans: tuple[float, float]  # of the first and of the second [s]
+    evaluations: int  # problems that both have scheduled
+    seconds: float  # time of the search, without compiling [s]
+    trail: tuple[Improvement, ...]  # all improvements; the first is the start, the last the problem
 
     @property
     def ratio(self) -> float:
@@ -168,8 +149,7 @@ def _check(walks: int, budget: int, seed: int) -> None:
 def _makespans(rows: tuple[Baseline, ...], problem: Problem, runtime: Runtime, strict: bool) -> tuple[float, float]:
     """Makespans of two schedulers [s].
 
-    If a scheduler fails, or a makespan is 0 or beyond all numbers, both are 1 (a problem of no interest), or an error
-    is raised where that is asked for.
+    If a scheduler fails, or a makespan is 0 or beyond all numbers, both are 1, or ``strict`` makes that an error.
     """
     try:
         plans = [row(problem, runtime) for row in rows]

@@ -3,8 +3,6 @@
 A scheduler that takes the runtime plans for each; the others make one schedule for all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -25,31 +23,21 @@ ENOUGH = 0.02
 
 @dataclass(frozen=True)
 class Attempt:
-    """The outcome of an attempt.
+    """The outcome of an attempt."""
 
-    Attributes:
-        traces: runtime -> the run of the schedule, where there is one.
-        seconds: runtime -> wall time that the scheduler took [s].
-        bounds: runtime -> lower bound on all makespans, if the scheduler proved one [s].
-        failures: runtime -> the sentence that says what went wrong, where there is no trace.
-        status: ``"ok"``, or the sentence that says why nothing was attempted.
-    """
-
-    traces: Mapping[str, Trace] = field(default_factory=dict)
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    traces: Mapping[str, Trace] = field(default_factory=dict)  # runtime -> the run of the schedule, where there is one
+    seconds: Mapping[str, float] = field(default_factory=dict)  # runtime -> wall time that the scheduler took [s]
+    # runtime -> lower bound on all makespans, if the scheduler proved one [s]
     bounds: Mapping[str, float] = field(default_factory=dict)
+    # runtime -> the sentence that says what went wrong, where there is no trace
     failures: Mapping[str, str] = field(default_factory=dict)
-    status: str = "ok"
+    status: str = "ok"  # `"ok"`, or the sentence that says why nothing was attempted
 
 
 def attempt(baseline: Baseline, problem: Problem, runtimes: Sequence[str], repeats: int = 1) -> Attempt:
     """Schedule, validate, and simulate under every runtime; whatever is raised under one becomes its failure.
 
-    Args:
-        baseline: the scheduler.
-        problem: the problem.
-        runtimes: names of runtime presets.
-        repeats: most calls that are timed; the median counts, and calls end after :data:`ENOUGH` seconds.
+    Of up to ``repeats`` timed calls the median counts; calls end after :data:`ENOUGH` seconds.
     """
     traces: dict[str, Trace] = {}
     seconds: dict[str, float] = {}

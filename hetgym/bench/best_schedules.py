@@ -1,7 +1,5 @@
 """The schedules behind a table of best-known values: an ``.npz`` file of the same name beside the table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,15 +22,9 @@ _MOST_ORDERS = 1 << 20
 
 
 def load_best_schedule(path: str | Path, problem: str, runtime: str = "classic") -> Schedule:
-    """Load the schedule behind a best-known makespan.
+    """The schedule behind a best-known makespan under a runtime: a placement with device orders, without times.
 
-    Args:
-        path: path of the table, or of the schedules beside it.
-        problem: name of the problem.
-        runtime: runtime under which it is the shortest known schedule.
-
-    Returns:
-        A placement with device orders; simulate it to get its times.
+    The path is that of the table, or of the schedules beside it.
 
     Raises:
         ConfigError: the file is missing or damaged.
@@ -45,11 +37,7 @@ def load_best_schedule(path: str | Path, problem: str, runtime: str = "classic")
 
 
 def load_best_schedules(path: str | Path) -> dict[tuple[str, str], Schedule]:
-    """All schedules behind a table, by problem and runtime.
-
-    Raises:
-        ConfigError: the file is missing or damaged.
-    """
+    """All schedules behind a table, by problem and runtime; ConfigError if the file is missing or damaged."""
     file = as_path(path, "a file of best-known schedules", ConfigError).with_suffix(".npz")
     header, arrays = load_npz(file, _FILE)
     rows = header.get("schedules")
@@ -77,15 +65,7 @@ def _is_row(row: object) -> bool:
 
 
 def save_best_schedules(path: str | Path, schedules: Mapping[tuple[str, str], Schedule]) -> None:
-    """Write schedules so that :func:`load_best_schedules` restores them.
-
-    Args:
-        path: path of the table, or of the schedules beside it.
-        schedules: (problem, runtime) -> schedule with device orders.
-
-    Raises:
-        ConfigError: the file cannot be written.
-    """
+    """Write schedules by (problem, runtime) for :func:`load_best_schedules`; ConfigError if that fails."""
     index, assignments, orders = [], [], []
     for (problem, runtime), schedule in schedules.items():
         assert schedule.order is not None

@@ -1,7 +1,5 @@
 """Budgets of time: their notation, and the choice of those that fit into a time limit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,19 +16,12 @@ TIME_LIMIT = 900.0
 
 
 class Plan(NamedTuple):
-    """The extent of a measurement.
+    """The extent of a measurement."""
 
-    Attributes:
-        budgets: budgets that are measured [s].
-        left_out: longer budgets, for which there is no time [s].
-        most_s: upper bound on the total time of the searches [s].
-        whole_s: the same if no budget were left out [s].
-    """
-
-    budgets: tuple[float, ...]
-    left_out: tuple[float, ...]
-    most_s: float
-    whole_s: float
+    budgets: tuple[float, ...]  # budgets that are measured [s]
+    left_out: tuple[float, ...]  # longer budgets, for which there is no time [s]
+    most_s: float  # upper bound on the total time of the searches [s]
+    whole_s: float  # the same if no budget were left out [s]
 
 
 def parse_budgets(text: str) -> tuple[float, ...]:
@@ -51,14 +42,7 @@ def parse_budgets(text: str) -> tuple[float, ...]:
 def fitting(budgets: Sequence[float], limit: float, searches: int, problems: int, exact: int = 0) -> Plan:
     """Leave out the longest budgets until the rest is certain to fit.
 
-    Each search runs with each budget on each problem, an exact solver with the longest budget only.
-
-    Args:
-        budgets: budgets in rising order [s].
-        limit: upper limit on the total time [s].
-        searches: number of schedulers that take every budget.
-        problems: number of problems.
-        exact: number of solvers that take the longest budget only.
+    Each search runs with each budget, in rising order [s], on each problem, an exact solver with the longest only.
 
     Raises:
         ConfigError: not even the shortest budget fits.

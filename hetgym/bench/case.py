@@ -37,17 +37,11 @@ class Reference:
 
 @dataclass(frozen=True)
 class Case:
-    """A problem whose turn has come.
+    """A problem whose turn has come."""
 
-    Attributes:
-        spec: the specification that it was built from.
-        built: the problem and its references; None if it cannot be built.
-        status: ``"ok"``, or the sentence that says why it cannot.
-    """
-
-    spec: ProblemSpec
-    built: tuple[Problem, Reference] | None
-    status: str = "ok"
+    spec: ProblemSpec  # the specification that it was built from
+    built: tuple[Problem, Reference] | None  # the problem and its references; None if it cannot be built
+    status: str = "ok"  # `"ok"`, or the sentence that says why it cannot
 
     @classmethod
     def of(cls, spec: ProblemSpec, runtimes: Sequence[str]) -> Case:
@@ -59,11 +53,7 @@ class Case:
 
     @classmethod
     def built_of(cls, spec: ProblemSpec, runtimes: Sequence[str]) -> Case:
-        """Build a problem and work out its references.
-
-        Raises:
-            HetgymError: it cannot be built.
-        """
+        """Build a problem and work out its references; HetgymError if it cannot be built."""
         problem = spec.build()
         return cls(spec, (problem, Reference(problem, runtimes, spec.known)))
 

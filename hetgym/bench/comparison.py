@@ -1,7 +1,5 @@
 """Every scheduler of a run against one of them, problem by problem."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -25,17 +23,13 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Against:
-    """One scheduler against the reference under one runtime.
+    """One scheduler against the reference under one runtime."""
 
-    Attributes:
-        runtime, scheduler, reference: names.
-        comparison: the comparison; None if they have no problem in common.
-    """
-
+    # runtime, scheduler, reference: names
     runtime: str
     scheduler: str
     reference: str
-    comparison: Comparison | None
+    comparison: Comparison | None  # the comparison; None if they have no problem in common
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready mapping."""
@@ -46,11 +40,7 @@ _NOTHING = Comparison(0, math.nan, None, None, 0, 0, 0, None)
 
 
 def pick_reference(asked: str, schedulers: Sequence[str]) -> str:
-    """The scheduler that all are compared with; empty if none is requested and the default is not in the run.
-
-    Raises:
-        UnknownName: the requested scheduler is not in the run.
-    """
+    """The scheduler that all are compared with, empty if the run lacks the default; UnknownName if it lacks another."""
     if asked and asked not in schedulers:
         with suppress(HetgymError):
             asked = get(asked).name  # of an alias
@@ -60,14 +50,9 @@ def pick_reference(asked: str, schedulers: Sequence[str]) -> str:
 
 
 def against(rows: Iterable[Row], reference: str) -> list[Against]:
-    """Compare all schedulers of a run with one of them.
+    """For each runtime its schedulers in the order of their rows, compared with the reference, which is left out.
 
-    Args:
-        rows: rows of a whole run, or of a part of it; problems that were not finished are left out.
-        reference: name of a scheduler of the run.
-
-    Returns:
-        For each runtime the schedulers in the order of their rows, the reference left out.
+    Problems that were not finished are left out.
     """
     tables: dict[str, dict[str, dict[str, float]]] = {}
     for row in finished(rows):
@@ -83,14 +68,9 @@ def against(rows: Iterable[Row], reference: str) -> list[Against]:
 
 
 def compare_table(makespans: Mapping[str, Mapping[str, float]], reference: str) -> dict[str, Comparison | None]:
-    """Compare the schedulers of one runtime, each on the problems that it and the reference have done.
+    """Compare schedulers by their makespans on each problem, where both it and the reference have done some.
 
-    Args:
-        makespans: scheduler -> problem -> makespan [s].
-        reference: one of the schedulers.
-
-    Returns:
-        None for those that have no problem in common with the reference.
+    None for those that have no problem in common with the reference.
     """
     base = makespans.get(reference, {})
     common: dict[tuple[str, ...], list[str]] = {}

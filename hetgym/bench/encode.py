@@ -4,8 +4,6 @@ All times of a problem are whole multiples of one quantum, which keeps five sign
 that the page can compute itself (run times, transfer times) are left out.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from itertools import pairwise
@@ -83,12 +81,7 @@ def encode_problem(problem: Problem, lower_bound: float) -> dict[str, Any]:
 
 
 def encode_bound(lower_bound: float, unit: float) -> float | int:
-    """A lower bound in quanta.
-
-    Args:
-        lower_bound: on the makespan [s].
-        unit: the quantum [s].
-    """
+    """A lower bound on the makespan [s] in quanta [s]."""
     return significant(lower_bound / unit, DIGITS + 1)
 
 

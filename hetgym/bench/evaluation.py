@@ -1,7 +1,5 @@
 """Evaluation of a run beyond its summary: comparisons with a reference, groups of problems, quality against time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,41 +21,25 @@ from hetgym.workloads import ProblemSpec
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A request for results beyond the summary.
+    """A request for results beyond the summary."""
 
-    Attributes:
-        reference: scheduler that all are compared with; by default HEFT, if it is in the run.
-        by: columns by which results are grouped in the terminal; files and report hold every column that
-            differs between problems.
-        pareto: True to measure quality against time.
-        budgets: budgets of searches for that, in rising order [s].
-        time_limit: upper limit on the total time of these searches [s].
-        plots: True to rank the schedulers and to write the figures and tables of a paper.
-    """
-
-    reference: str = ""
+    reference: str = ""  # scheduler that all are compared with; by default HEFT, if it is in the run
+    # columns by which results are grouped in the terminal; files and report hold every column that differs between
+    # problems
     by: tuple[str, ...] = ()
-    pareto: bool = False
-    budgets: tuple[float, ...] = BUDGETS
-    time_limit: float = TIME_LIMIT
-    plots: bool = False
+    pareto: bool = False  # True to measure quality against time
+    budgets: tuple[float, ...] = BUDGETS  # budgets of searches for that, in rising order [s]
+    time_limit: float = TIME_LIMIT  # upper limit on the total time of these searches [s]
+    plots: bool = False  # True to rank the schedulers and to write the figures and tables of a paper
 
     def check(self) -> None:
-        """Refuse, before anything runs, what the installation cannot do.
-
-        Raises:
-            MissingExtra: figures are asked for, and matplotlib or SciPy is not installed.
-        """
+        """Refuse (MissingExtra) figures, before anything runs, if matplotlib or SciPy is not installed."""
         if self.plots:
             for module in ("matplotlib", "scipy"):
                 require(module, EXTRA, "--plots")
 
     def plan(self, schedulers: Sequence[Baseline], problems: int) -> Plan:
-        """The budgets that are measured, and an upper bound on the time that this takes.
-
-        Raises:
-            ConfigError: not even the shortest budget fits into the limit.
-        """
+        """The budgets that are measured, with a bound on the time; ConfigError if not even the shortest fits."""
         timed = [scheduler for scheduler in schedulers if takes(scheduler, "seconds")]
         exact = sum(scheduler.kind == "exact" for scheduler in timed)
         return fitting(self.budgets, self.time_limit, len(timed) - exact, problems, exact)
@@ -65,18 +47,12 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Pareto:
-    """Quality against time: a measurement, and what follows from it.
+    """Quality against time: a measurement, and what follows from it."""
 
-    Attributes:
-        plan: the budgets that were to be measured.
-        measurement: the measurement, its rows with gaps.
-        points: points of all runtimes.
-        fronts, choices: runtime -> front, and runtime -> choices.
-    """
-
-    plan: Plan
-    measurement: Measurement
-    points: list[Point]
+    plan: Plan  # the budgets that were to be measured
+    measurement: Measurement  # the measurement, its rows with gaps
+    points: list[Point]  # points of all runtimes
+    # fronts, choices: runtime -> front, and runtime -> choices
     fronts: dict[str, list[Point]]
     choices: dict[str, list[Choice]]
 
@@ -103,21 +79,13 @@ class Pareto:
 
 @dataclass(frozen=True)
 class Findings:
-    """The results of an evaluation.
+    """The results of an evaluation."""
 
-    Attributes:
-        reference: the scheduler with which others were compared; empty if none.
-        against: comparisons with it.
-        groups: lines of all columns.
-        pareto: None if it was not asked for.
-        rankings: mean ranks and tests of each runtime, if figures were asked for.
-    """
-
-    reference: str
-    against: list[Against]
-    groups: list[GroupLine]
-    pareto: Pareto | None = None
-    rankings: tuple[Ranking, ...] = ()
+    reference: str  # the scheduler with which others were compared; empty if none
+    against: list[Against]  # comparisons with it
+    groups: list[GroupLine]  # lines of all columns
+    pareto: Pareto | None = None  # None if it was not asked for
+    rankings: tuple[Ranking, ...] = ()  # mean ranks and tests of each runtime, if figures were asked for
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready entries of ``results.json``."""
@@ -133,11 +101,7 @@ class Findings:
 
 
 def evaluate(asked: Evaluation, rows: Sequence[Row], traits: Traits, schedulers: Sequence[str]) -> Findings:
-    """Work out comparisons, groups and rankings from the rows of a run.
-
-    Raises:
-        UnknownName: the reference is not in the run.
-    """
+    """Comparisons, groups and rankings of the rows of a run; UnknownName if the reference is not in it."""
     reference = pick_reference(asked.reference, schedulers)
     telling = [by for by in COLUMNS if by in asked.by or len({COLUMNS[by](row, traits) for row in rows}) > 1]
     return Findings(
@@ -156,15 +120,9 @@ def quality_against_time(
     rows: Sequence[Row] = (),
     progress: Tell | None = None,
 ) -> Pareto:
-    """Measure schedulers on problems, and work out points, fronts and the best choice for each time.
+    """Measure schedulers, whose kernels should be warm; points, fronts and the best choice for each time.
 
-    Args:
-        asked: budgets and the limit.
-        specs: the problems.
-        schedulers: their kernels should be warm.
-        runtimes: under which schedules are simulated.
-        rows: rows of a run on the same problems; their makespans also count as best known when gaps are computed.
-        progress: see :func:`hetgym.bench.pareto.measure`.
+    Makespans of ``rows``, a run on the same problems, count as best known when gaps are computed.
     """
     plan = asked.plan(schedulers, len(specs))
     measurement = measure(specs, schedulers, plan.budgets, runtimes, progress)

@@ -1,7 +1,5 @@
 """Executors, which run the schedulers of a run in this process or elsewhere, with the same rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,17 +14,11 @@ Attempts = Iterator[Attempt | None]
 
 @dataclass(frozen=True)
 class Batch:
-    """A problem, and the schedulers that attempt it.
+    """A problem, and the schedulers that attempt it."""
 
-    Attributes:
-        case: the problem; if it could not be built, nothing is attempted.
-        schedulers: the schedulers, in the order in which they run.
-        label: name under which progress shows it; by default the problem's.
-    """
-
-    case: Case
-    schedulers: Sequence[Baseline]
-    label: str = ""
+    case: Case  # the problem; if it could not be built, nothing is attempted
+    schedulers: Sequence[Baseline]  # the schedulers, in the order in which they run
+    label: str = ""  # name under which progress shows it; by default the problem's
 
 
 class Executor(Protocol):
@@ -41,18 +33,13 @@ class Executor(Protocol):
 
         An executor may take batches ahead of what it yields. Interrupted by Ctrl-C, it either lets
         :class:`KeyboardInterrupt` through at once, or first yields what is done and raises it at the end.
-
-        Args:
-            batches: each is made when it is taken.
-            runtimes: names of runtime presets.
         """
 
 
 class Here:
     """Executor in this process: one attempt after the other, so that schedulers do not disturb each other's times.
 
-    Args:
-        repeats: most calls of a quick scheduler that are timed; see :func:`~hetgym.bench.attempt.attempt`.
+    Quick schedulers are timed up to ``repeats`` times; see :func:`~hetgym.bench.attempt.attempt`.
     """
 
     description = "this process"

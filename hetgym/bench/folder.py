@@ -1,7 +1,5 @@
 """The folder of one run: rows, results, traces and the report."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -22,15 +20,8 @@ TRACES = ("all", "best", "none")
 """Choices of Chrome traces to keep: of every schedule, of the best one of each problem and runtime, or none."""
 
 _FILES = (
-    "rows.csv",
-    "results.json",
-    "report.html",
-    "plan.json",
-    "pareto.csv",
-    "pareto.json",
-    "pareto.png",
-    "pareto.svg",
-)
+    "rows.csv", "results.json", "report.html", "plan.json", "pareto.csv", "pareto.json", "pareto.png", "pareto.svg",
+)  # fmt: skip
 
 
 class RunFolder(Sink):
@@ -109,19 +100,11 @@ class RunFolder(Sink):
         self._rows.close()
 
     def write_json(self, name: str, document: dict[str, Any]) -> Path:
-        """Write a JSON file; infinities become null.
-
-        Returns:
-            Its path.
-        """
+        """Write a JSON file and return its path; infinities become null."""
         return self.write_text(name, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
     def write_text(self, name: str, text: str) -> Path:
-        """Write a text file, complete or not at all.
-
-        Returns:
-            Its path.
-        """
+        """Write a text file, complete or not at all, and return its path."""
         with naming(self.path / name) as path:
             atomic_write(path, lambda file: file.write(text.encode()))
         return path
@@ -138,16 +121,7 @@ def naming(path: Path) -> Iterator[Path]:
 
 
 def make_folder(root: Path, name: str = "", force: bool = False) -> Path:
-    """The folder of a run.
-
-    Args:
-        root: folder of all runs; made if it is missing.
-        name: name of this run; by default the date and time.
-        force: True to take a folder that holds an earlier run; its files stay.
-
-    Raises:
-        ConfigError: the folder is not empty, cannot be written, or has an impossible name.
-    """
+    """The folder of a run; see :class:`RunFolder`, but that files of an earlier run stay."""
     if name and (Path(name).name != name or name in (".", "..")):
         raise ConfigError(f"a run is named by one word, not by a path such as {name!r}; --out takes the folder")
     path = root / name if name else _fresh(root)

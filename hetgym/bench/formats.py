@@ -1,7 +1,5 @@
 """Formatting of numbers for people (percentages, times) and for JSON."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The Pareto front of quality against time, and the best scheduler for each time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,27 +17,20 @@ LATE = 1.1
 
 @dataclass(frozen=True)
 class Point:
-    """One scheduler within one budget under one runtime, over all problems.
+    """One scheduler within one budget under one runtime, over all problems."""
 
-    Attributes:
-        runtime, scheduler, kind: names.
-        budget_s: the budget [s]; None for schedulers that take none.
-        problems, failed: numbers of problems that were scheduled, and on which the scheduler failed.
-        seconds: median over problems of the time that it took [s].
-        slowest: the longest of these times [s].
-        gap: mean excess over the shortest known makespans.
-        low, high: 95 % bootstrap interval of the mean over problems; None for a single problem.
-    """
-
+    # runtime, scheduler, kind: names
     runtime: str
     scheduler: str
     kind: str
-    budget_s: float | None
+    budget_s: float | None  # the budget [s]; None for schedulers that take none
+    # problems, failed: numbers of problems that were scheduled, and on which the scheduler failed
     problems: int
     failed: int
-    seconds: float
-    slowest: float
-    gap: float
+    seconds: float  # median over problems of the time that it took [s]
+    slowest: float  # the longest of these times [s]
+    gap: float  # mean excess over the shortest known makespans
+    # low, high: 95 % bootstrap interval of the mean over problems; None for a single problem
     low: float | None
     high: float | None
 
@@ -50,19 +41,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Choice:
-    """The best scheduler within a time.
+    """The best scheduler within a time."""
 
-    Attributes:
-        within_s: the time [s].
-        best: the point with the smallest mean gap.
-        second: the best point of the second-best scheduler; None if there is none.
-        probability: share of bootstrap samples of the problems in which the best has the smaller mean gap
-            of the two; None without a second or for a single problem.
-    """
-
-    within_s: float
-    best: Point
-    second: Point | None
+    within_s: float  # the time [s]
+    best: Point  # the point with the smallest mean gap
+    second: Point | None  # the best point of the second-best scheduler; None if there is none
+    # share of bootstrap samples of the problems in which the best has the smaller mean gap of the two; None without a
+    # second or for a single problem
     probability: float | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,19 +88,8 @@ def points(rows: Sequence[Measured], rng: np.random.Generator) -> list[Point]:
         intervals = mean_intervals([[row.gap or 0.0 for row in kept[key]] for key in keys], rng)
         for key, found in zip(keys, intervals, strict=True):
             times = [row.seconds for row in kept[key] if row.seconds is not None]
-            made[key] = Point(
-                key[0],
-                key[1],
-                kept[key][0].kind,
-                key[2],
-                size,
-                len(groups[key]) - size,
-                median(times),
-                max(times),
-                found.mean,
-                found.low,
-                found.high,
-            )
+            numbers, spent = (size, len(groups[key]) - size), (median(times), max(times))
+            made[key] = Point(*key[:2], kept[key][0].kind, key[2], *numbers, *spent, found.mean, found.low, found.high)
     return [made[key] for key in kept]
 
 
@@ -135,14 +109,9 @@ def front(found: Sequence[Point], runtime: str) -> list[Point]:
 def choices(
     found: Sequence[Point], rows: Sequence[Measured], runtime: str, times: Sequence[float], rng: np.random.Generator
 ) -> list[Choice]:
-    """The best scheduler within each of some times; times within which none is done are left out.
+    """The best scheduler within each of some times [s]; times within which none is done are left out.
 
-    Args:
-        found: the points of a measurement.
-        rows: the rows that the points were made from.
-        runtime: name.
-        times: upper limits of the median time, kept within :data:`LATE` [s].
-        rng: source of randomness for the bootstrap over problems.
+    Median times within :data:`LATE` of the limit count. ``rows`` are those that the points were made from.
     """
     gaps: dict[_Key, dict[str, float]] = {}
     for row in rows:

@@ -1,7 +1,5 @@
 """Results by group of problems: family, size, number of devices, CCR or platform."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,37 +66,25 @@ def _platform(row: Row, traits: Traits) -> tuple[int, str]:
 
 
 COLUMNS: dict[str, Callable[[Row, Traits], tuple[int, str]]] = {
-    "family": _family,
-    "size": _size,
-    "devices": _devices,
-    "ccr": _ccr,
-    "platform": _platform,
-}
+    "family": _family, "size": _size, "devices": _devices, "ccr": _ccr, "platform": _platform,
+}  # fmt: skip
 """Properties by which problems can be grouped."""
 
 
 @dataclass(frozen=True)
 class GroupLine:
-    """Results of one scheduler on one group of problems under one runtime.
+    """Results of one scheduler on one group of problems under one runtime."""
 
-    Attributes:
-        by: one of :data:`COLUMNS`.
-        group: its value.
-        runtime, scheduler, kind: names.
-        problems: number of problems of the group that were scheduled.
-        gap_to_best: arithmetic mean; None if nothing succeeded.
-        ratio: geometric mean of the makespans over the reference's; None without a reference.
-        low, high: 95 % interval of the ratio; None for a single problem.
-    """
-
-    by: str
-    group: str
+    by: str  # one of COLUMNS
+    group: str  # its value
+    # runtime, scheduler, kind: names
     runtime: str
     scheduler: str
     kind: str
-    problems: int
-    gap_to_best: float | None
-    ratio: float | None = None
+    problems: int  # number of problems of the group that were scheduled
+    gap_to_best: float | None  # arithmetic mean; None if nothing succeeded
+    ratio: float | None = None  # geometric mean of the makespans over the reference's; None without a reference
+    # low, high: 95 % interval of the ratio; None for a single problem
     low: float | None = None
     high: float | None = None
 
@@ -125,13 +111,9 @@ def pick_columns(text: str) -> tuple[str, ...]:
 
 
 def grouped(rows: Iterable[Row], traits: Traits, columns: Sequence[str], reference: str = "") -> list[GroupLine]:
-    """One line for each column, group, runtime and scheduler.
+    """One line for each column of :data:`COLUMNS`, group, runtime and scheduler; unfinished problems are left out.
 
-    Args:
-        rows: rows of a whole run; problems that were not finished are left out.
-        traits: traits that were collected during the run.
-        columns: names out of :data:`COLUMNS`.
-        reference: the scheduler to whose makespans ratios are taken; empty = none.
+    Ratios are to the makespans of ``reference``; without one (empty) there are none.
     """
     whole = finished(rows)
     lines: list[GroupLine] = []
@@ -161,16 +143,8 @@ def _lines(by: str, group: str, runtime: str, rows: Sequence[Row], reference: st
         good = [row for row in rows if row.scheduler == scheduler and row.ok]
         gaps = [row.gap_to_best for row in good if row.gap_to_best is not None]
         found = compared.get(scheduler)
-        lines.append(
-            GroupLine(
-                by,
-                group,
-                runtime,
-                scheduler,
-                next(row.kind for row in rows if row.scheduler == scheduler),
-                len(good),
-                arithmetic_mean(gaps) if gaps else None,
-                *((found.ratio, found.low, found.high) if found else (None, None, None)),
-            )
-        )
+        ratio = (found.ratio, found.low, found.high) if found else (None, None, None)
+        kind = next(row.kind for row in rows if row.scheduler == scheduler)
+        gap = arithmetic_mean(gaps) if gaps else None
+        lines.append(GroupLine(by, group, runtime, scheduler, kind, len(good), gap, *ratio))
     return lines

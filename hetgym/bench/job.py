@@ -1,7 +1,5 @@
 """A job: problems, schedulers and runtimes in, a folder of results out."""
 
-from __future__ import annotations
-
 import os
 import platform as machine
 from collections.abc import Sequence
@@ -40,23 +38,14 @@ RUNTIMES = ("classic", "links")
 
 @dataclass(frozen=True)
 class Job:
-    """A run that is asked for.
+    """A run that is asked for."""
 
-    Attributes:
-        title: the suite's name, or the model's.
-        specs: the problems.
-        schedulers: the schedulers, in the order in which they run.
-        runtimes: names of runtime presets.
-        command: the words that started it, for the record.
-        evaluation: requested results beyond the summary.
-    """
-
-    title: str
-    specs: tuple[ProblemSpec, ...]
-    schedulers: tuple[Baseline, ...]
-    runtimes: tuple[str, ...] = RUNTIMES
-    command: tuple[str, ...] = ()
-    evaluation: Evaluation = Evaluation()
+    title: str  # the suite's name, or the model's
+    specs: tuple[ProblemSpec, ...]  # the problems
+    schedulers: tuple[Baseline, ...]  # the schedulers, in the order in which they run
+    runtimes: tuple[str, ...] = RUNTIMES  # names of runtime presets
+    command: tuple[str, ...] = ()  # the words that started it, for the record
+    evaluation: Evaluation = Evaluation()  # requested results beyond the summary
 
     def __post_init__(self) -> None:
         if not self.specs or not self.schedulers or not self.runtimes:
@@ -74,21 +63,13 @@ class Job:
 
 @dataclass
 class Outcome:
-    """The results of a job.
+    """The results of a job."""
 
-    Attributes:
-        result: the rows, and a flag for interrupted runs.
-        summary: a line for each scheduler and runtime.
-        document: the content of ``results.json``.
-        findings: results of the evaluation.
-        files: label -> path of a file that was written.
-    """
-
-    result: Result
-    summary: list[Line]
-    document: dict[str, Any]
-    findings: Findings
-    files: dict[str, Path] = field(default_factory=dict)
+    result: Result  # the rows, and a flag for interrupted runs
+    summary: list[Line]  # a line for each scheduler and runtime
+    document: dict[str, Any]  # the content of `results.json`
+    findings: Findings  # results of the evaluation
+    files: dict[str, Path] = field(default_factory=dict)  # label -> path of a file that was written
 
     @property
     def exit_code(self) -> int:
@@ -100,11 +81,7 @@ class Outcome:
 
 
 def execute(
-    job: Job,
-    folder: RunFolder,
-    progress: Tell | None = None,
-    *sinks: Sink,
-    executor: Executor | None = None,
+    job: Job, folder: RunFolder, progress: Tell | None = None, *sinks: Sink, executor: Executor | None = None
 ) -> Outcome:
     """Run a job and write ``results.json`` and ``report.html``, also after Ctrl-C.
 

@@ -1,7 +1,5 @@
 """The running loop: attempts come from an executor one by one, become rows, and are handed on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -33,15 +31,7 @@ Tell = Callable[[Progress], None]
 class Loop:
     """A run under way. A suite is one pass over its problems; quality against time is a pass for each budget.
 
-    Args:
-        runtimes: names of runtime presets.
-        total: number of schedules of all passes.
-        sink: receives rows and traces as they come.
-        progress: told how far the run is.
-
-    Attributes:
-        rows: rows of all attempts so far; those of finished problems have gaps. They are kept after an interrupt.
-        done: number of schedules so far.
+    The sink receives rows and traces as they come; ``progress`` is told how far the run, of ``total`` schedules, is.
     """
 
     def __init__(
@@ -50,8 +40,10 @@ class Loop:
         self.runtimes = tuple(runtimes)
         self.total = total
         self.sink = sink or Sink()
-        self.rows: list[Row] = []
-        self.done = 0
+        self.rows: list[
+            Row
+        ] = []  # of all attempts so far, also after an interrupt; those of finished problems have gaps
+        self.done = 0  # number of schedules so far
         self._tell = progress or (lambda step: None)
 
     def step(self, problem: str = "", scheduler: str = "") -> None:
@@ -59,11 +51,7 @@ class Loop:
         self._tell(Progress(self.done, self.total, problem, scheduler))
 
     def run(self, batches: Iterable[Batch], executor: Executor) -> None:
-        """One pass: every scheduler of every batch.
-
-        Raises:
-            KeyboardInterrupt: it was interrupted; rows that are finished are kept.
-        """
+        """One pass: every scheduler of every batch. Rows that are finished are kept after a KeyboardInterrupt."""
         for batch, attempts in executor.work(batches, self.runtimes):
             self._finish(batch, attempts)
 
@@ -110,12 +98,7 @@ def _blank(spec: ProblemSpec, baseline: Baseline, runtime: str, status: str, pro
 
 
 def _row(
-    spec: ProblemSpec,
-    problem: Problem,
-    baseline: Baseline,
-    runtime: str,
-    made: Attempt,
-    reference: Reference,
+    spec: ProblemSpec, problem: Problem, baseline: Baseline, runtime: str, made: Attempt, reference: Reference
 ) -> Row:
     trace = made.traces[runtime]
     makespan = trace.makespan

@@ -1,7 +1,5 @@
 """The figures and tables of a paper: ``paper/`` in the folder of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,13 +28,10 @@ class Showpiece(Sink):
     """Keeps one schedule for each runtime: the best of the problem on which scheduling gains most.
 
     Problems of few devices go first, since a chart has a row for each pair of devices that exchange data.
-
-    Attributes:
-        traces: runtime -> the schedule.
     """
 
     def __init__(self) -> None:
-        self.traces: dict[str, Trace] = {}
+        self.traces: dict[str, Trace] = {}  # runtime -> the schedule
         self._gain: dict[str, tuple[bool, float]] = {}
         self._current: dict[str, Trace] = {}
 
@@ -64,18 +59,7 @@ def write_paper(
     findings: Findings,
     showpiece: Showpiece,
 ) -> Path:
-    """Write every table as CSV and LaTeX, and every picture as PDF and PNG.
-
-    Args:
-        folder: folder of the run.
-        title: of the run, for captions.
-        rows: rows of the run.
-        summary: its lines.
-        findings: its comparisons, groups and rankings.
-        showpiece: the schedules to draw.
-
-    Returns:
-        The folder ``paper/``.
+    """Write every table as CSV and LaTeX, and every picture as PDF and PNG; return the folder ``paper/``.
 
     Raises:
         MissingExtra: matplotlib is not installed.

@@ -32,11 +32,7 @@ _SETTINGS = {"pdf.fonttype": 42, "svg.fonttype": "none", "font.size": 8.5, "text
 
 @contextmanager
 def drawing(what: str) -> Iterator[None]:
-    """Settings of all pictures: letters stay letters in PDF and SVG, and ``$`` in a name is a dollar sign.
-
-    Raises:
-        MissingExtra: matplotlib is not installed.
-    """
+    """Settings of all pictures: letters stay letters in PDF and SVG, and ``$`` in a name is a dollar sign."""
     matplotlib = require("matplotlib", EXTRA, what)
     with matplotlib.rc_context(_SETTINGS):
         yield
@@ -58,11 +54,10 @@ def draw_profiles(found: Sequence[Profile], path: str | Path | None = None) -> F
         figure = _figure(WIDTH, 3.1)
         axes = figure.add_axes((0.085, 0.14, 0.635, 0.83))
         end = widest(shown)
-        for k, p in enumerate(shown):
-            x, y = [1.0, *p.factors, end * 2], [0.0, *p.shares, p.shares[-1] if p.shares else 0.0]
-            style = _DASHES[k % len(_DASHES)]
-            colour = PALETTE[k % len(PALETTE)]
-            axes.step(x, y, where="post", color=colour, linewidth=1.5, linestyle=style, label=p.scheduler)
+        for k, profile in enumerate(shown):
+            x, y = [1.0, *profile.factors, end * 2], [0.0, *profile.shares, *(profile.shares[-1:] or (0.0,))]
+            style = {"color": PALETTE[k % len(PALETTE)], "linestyle": _DASHES[k % len(_DASHES)]}
+            axes.step(x, y, where="post", linewidth=1.5, label=profile.scheduler, **style)
         axes.set_xlim(1.0, end)
         axes.set_ylim(0.0, 1.02)
         axes.set_xlabel("makespan over the best makespan", color=_SOFT)
@@ -77,14 +72,8 @@ def draw_profiles(found: Sequence[Profile], path: str | Path | None = None) -> F
 def draw_boxes(gaps: dict[str, list[float]], path: str | Path | None = None) -> Figure:
     """Draw the distribution of gaps: median, quartiles, whiskers to 1.5 interquartile ranges, and what is beyond.
 
-    Args:
-        gaps: scheduler -> gap to the best makespan on each problem, in the order from top to bottom; the first
-            :data:`NAMES` are drawn.
-        path: image file to write; None writes nothing.
-
-    Raises:
-        MissingExtra: matplotlib is not installed.
-        ConfigError: the picture cannot be written, or not in this format.
+    ``gaps``: scheduler -> gap to the best makespan on each problem, from top to bottom; the first :data:`NAMES` are
+    drawn. ``path`` and errors as for :func:`draw_profiles`.
     """
     shown = {name: values for name, values in list(gaps.items())[:NAMES] if values}
     with drawing("drawing box plots"):
@@ -103,15 +92,8 @@ def draw_boxes(gaps: dict[str, list[float]], path: str | Path | None = None) -> 
             )
             axes.plot([height(box["med"])] * 2, [row - 0.31, row + 0.31], color=_ACCENT, linewidth=2)
             beyond = [height(value) for value in box["fliers"]]
-            axes.plot(
-                beyond,
-                [row] * len(beyond),
-                "o",
-                markersize=2.6,
-                markerfacecolor="none",
-                color=_SOFT,
-                markeredgewidth=0.6,
-            )
+            hollow = {"color": _SOFT, "markersize": 2.6, "markerfacecolor": "none", "markeredgewidth": 0.6}
+            axes.plot(beyond, [row] * len(beyond), "o", **hollow)
         top = max((max(values) for values in shown.values()), default=0.0)
         axes.set_yticks(range(len(shown)), list(shown))
         axes.set_ylim(len(shown) - 0.4, -0.6)
@@ -126,13 +108,8 @@ def draw_boxes(gaps: dict[str, list[float]], path: str | Path | None = None) -> 
 def draw_ranks(ranking: Ranking, path: str | Path | None = None) -> Figure:
     """Draw the diagram of critical differences of Demšar 2006, section 3.2.4: a bar joins what is not told apart.
 
-    Args:
-        ranking: mean ranks of one runtime; the best :data:`NAMES` are drawn, with the difference that all give.
-        path: image file to write; None writes nothing.
-
-    Raises:
-        MissingExtra: matplotlib is not installed.
-        ConfigError: the picture cannot be written, or not in this format.
+    The best :data:`NAMES` are drawn, with the difference that all give; ``path`` and errors as for
+    :func:`draw_profiles`.
     """
     names, ranks = ranking.schedulers[:NAMES], ranking.mean_ranks[:NAMES]
     bars = [(a, min(b, len(names) - 1)) for a, b in ranking.groups if a < len(names) - 1]

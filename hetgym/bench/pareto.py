@@ -5,8 +5,6 @@ solver a point at the longest budget. The plotted time is the measured one, not 
 core, with warm kernels.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys
@@ -39,28 +37,20 @@ REPEATS = 5
 
 @dataclass(frozen=True)
 class Measured:
-    """Result of one scheduler on one problem under one runtime, within a budget or without.
+    """Result of one scheduler on one problem under one runtime, within a budget or without."""
 
-    Attributes:
-        problem, scheduler, kind, runtime: names.
-        budget_s: the budget [s]; None for schedulers that take none.
-        seconds: the measured time [s]; None if it failed.
-        makespan_s: simulated makespan [s]; None if it failed.
-        best_known_s: the best known makespan, None if the problem's suite does not say [s].
-        gap: excess over the shortest makespan that is known or was measured; None until all is measured.
-        status: ``"ok"``, or the sentence that says what went wrong.
-    """
-
+    # problem, scheduler, kind, runtime: names
     problem: str
     scheduler: str
     kind: str
     runtime: str
-    budget_s: float | None
-    seconds: float | None = None
-    makespan_s: float | None = None
-    best_known_s: float | None = None
+    budget_s: float | None  # the budget [s]; None for schedulers that take none
+    seconds: float | None = None  # the measured time [s]; None if it failed
+    makespan_s: float | None = None  # simulated makespan [s]; None if it failed
+    best_known_s: float | None = None  # the best known makespan, None if the problem's suite does not say [s]
+    # excess over the shortest makespan that is known or was measured; None until all is measured
     gap: float | None = None
-    status: str = "ok"
+    status: str = "ok"  # `"ok"`, or the sentence that says what went wrong
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready mapping."""
@@ -69,21 +59,14 @@ class Measured:
 
 @dataclass
 class Measurement:
-    """A measurement.
+    """A measurement."""
 
-    Attributes:
-        rows: one for each problem, scheduler, budget and runtime.
-        budgets: budgets that were finished [s].
-        interrupted: True if it was interrupted; unfinished budgets are then left out.
-        seconds: wall time of the measurement [s].
-        busy: CPU time over wall time of this process. If it is well below 1, other processes used the core, and
-            searches got less done than in a quiet run.
-    """
-
-    rows: list[Measured] = field(default_factory=list)
-    budgets: list[float] = field(default_factory=list)
-    interrupted: bool = False
-    seconds: float = 0.0
+    rows: list[Measured] = field(default_factory=list)  # one for each problem, scheduler, budget and runtime
+    budgets: list[float] = field(default_factory=list)  # budgets that were finished [s]
+    interrupted: bool = False  # True if it was interrupted; unfinished budgets are then left out
+    seconds: float = 0.0  # wall time of the measurement [s]
+    # CPU time over wall time of this process. If it is well below 1, other processes used the core, and searches got
+    # less done than in a quiet run.
     busy: float = 1.0
 
 
@@ -159,11 +142,7 @@ class _Passes:
         self.last: dict[tuple[str, str], list[Measured]] = {}
 
     def run(self, found: Measurement) -> None:
-        """Run all passes; rows go to ``found`` when their pass is finished.
-
-        Raises:
-            KeyboardInterrupt: it was interrupted.
-        """
+        """Run all passes; rows go to ``found`` when their pass is finished, also before a KeyboardInterrupt."""
         for budget, members in self.passes:
             first = len(self.loop.rows)
             self.loop.run(self._batches(budget, members), Here(REPEATS if budget is None else 1))
@@ -195,26 +174,12 @@ class _Passes:
 
 
 def _measured(row: Row, budget: float | None) -> Measured:
-    return Measured(
-        row.problem,
-        row.scheduler,
-        row.kind,
-        row.runtime,
-        budget,
-        seconds=row.schedule_seconds,
-        makespan_s=row.makespan_s,
-        best_known_s=row.best_known_s,
-        status=row.status,
-    )
+    figures = {"seconds": row.schedule_seconds, "makespan_s": row.makespan_s, "best_known_s": row.best_known_s}
+    return Measured(row.problem, row.scheduler, row.kind, row.runtime, budget, **figures, status=row.status)
 
 
 def with_gaps(rows: Sequence[Measured], best: Mapping[tuple[str, str], float] | None = None) -> list[Measured]:
-    """Fill in the gaps to the shortest makespans, once all rows are known.
-
-    Args:
-        rows: rows of a whole measurement.
-        best: (problem, runtime) -> a makespan that was reached elsewhere [s].
-    """
+    """Fill in the gaps to the shortest makespans of a measurement, or to shorter ones reached elsewhere (``best``)."""
     least = shortest(rows, best)
     return [
         row

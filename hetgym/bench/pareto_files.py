@@ -1,7 +1,5 @@
 """The files of quality against time: rows as CSV, everything as JSON, and a picture where matplotlib is installed."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,11 +16,6 @@ COLUMNS = tuple(field.name for field in fields(Measured))
 
 def write_pareto(folder: RunFolder, title: str, pareto: Pareto) -> dict[str, Path]:
     """Write ``pareto.csv``, ``pareto.json`` and, for the first runtime, ``pareto.png`` and ``pareto.svg``.
-
-    Args:
-        folder: folder of the run.
-        title: title of the picture.
-        pareto: the measurement and its results.
 
     Returns:
         Label -> path, as the terminal shows them.

@@ -23,30 +23,12 @@ TICKS = (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0
 """Gaps that may be marked on the axis."""
 
 MARKS = {
-    "trivial": "x",
-    "online": "^",
-    "list": "o",
-    "memory": "D",
-    "energy": "v",
-    "partition": "s",
-    "search": "o",
-    "exact": "P",
-    "policy": "*",
-}
+    "trivial": "x", "online": "^", "list": "o", "memory": "D", "energy": "v", "partition": "s", "search": "o",
+    "exact": "P", "policy": "*",
+}  # fmt: skip
 """Mark of each kind of scheduler; other kinds are circles."""
 
-PALETTE = (
-    "#4c78a8",
-    "#e8873a",
-    "#58a55c",
-    "#d9534f",
-    "#a877b0",
-    "#6fb7b7",
-    "#94745e",
-    "#d8b53a",
-    "#e88fa2",
-    "#5f6fc4",
-)
+PALETTE = ("#4c78a8", "#e8873a", "#58a55c", "#d9534f", "#a877b0", "#6fb7b7", "#94745e", "#d8b53a", "#e88fa2", "#5f6fc4")
 """Colours of curves, which are those of the report."""
 
 _INK, _SOFT, _FAINT, _LINE, _ACCENT = "#1d1f24", "#5d636e", "#9a9da5", "#e5e3de", "#2f5fb3"
@@ -74,18 +56,9 @@ def curves(found: Sequence[Point], runtime: str) -> dict[str, list[Point]]:
 
 
 def draw(found: Sequence[Point], front: Sequence[Point], runtime: str, title: str, path: Path | None = None) -> Figure:
-    """Draw quality against time with matplotlib's Agg canvas: no display is needed.
+    """Draw quality against time of one runtime with matplotlib's Agg canvas: no display is needed.
 
-    Args:
-        found: points of a measurement.
-        front: those that no other beats in both time and gap.
-        runtime: whose points are drawn.
-        title: above the picture.
-        path: image file to write, its suffix gives the format; None writes nothing.
-
-    Raises:
-        MissingExtra: matplotlib is not installed.
-        ConfigError: the picture cannot be written, or not in this format.
+    ``front`` are the points that no other beats in both time and gap. ``path`` and errors are those of :func:`save`.
     """
     require("matplotlib", "plot", "drawing quality against time")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -112,12 +85,7 @@ def draw(found: Sequence[Point], front: Sequence[Point], runtime: str, title: st
 
 
 def save(figure: Figure, path: Path, **settings: Any) -> None:
-    """Write a picture.
-
-    Args:
-        figure: the picture.
-        path: image file, its suffix gives the format.
-        settings: of matplotlib's ``savefig``.
+    """Write a picture; the file's suffix gives the format, ``settings`` are those of matplotlib's ``savefig``.
 
     Raises:
         ConfigError: no such folder, or no such format.
@@ -175,17 +143,8 @@ def _margin(axes: Any, lines: dict[str, list[Point]], named: set[str]) -> None:
     ends = [(height(line[-1].gap) - bottom) / (top - bottom) for line in lines.values()]
     for name, colour, at, place in zip(lines, _repeated(len(lines)), ends, spread(ends, _APART), strict=True):
         axes.plot([1.0, 1.015], [at, place], transform=axes.transAxes, color=colour, linewidth=0.8, clip_on=False)
-        axes.text(
-            1.02,
-            place,
-            name,
-            transform=axes.transAxes,
-            color=colour,
-            fontsize=9.5,
-            va="center",
-            parse_math=False,
-            weight="bold" if name in named else "normal",
-        )
+        style = {"color": colour, "fontsize": 9.5, "va": "center", "weight": "bold" if name in named else "normal"}
+        axes.text(1.02, place, name, transform=axes.transAxes, parse_math=False, **style)
 
 
 def spread(rising: list[float], apart: float) -> list[float]:
@@ -206,37 +165,18 @@ def _marks(axes: Any, singles: Sequence[Point], named: set[str]) -> None:
         on = point.scheduler in named
         if point.low is not None and point.high is not None:
             axes.plot([point.seconds] * 2, [height(point.low), height(point.high)], color=_FAINT, linewidth=0.6)
-        axes.plot(
-            [point.seconds],
-            [height(point.gap)],
-            marker=MARKS.get(point.kind, "o"),
-            markersize=7 if on else 5.5,
-            color=_ACCENT if point.kind == "policy" else _INK if on else _FAINT,
-            linestyle="none",
-        )
+        mark = {"marker": MARKS.get(point.kind, "o"), "markersize": 7 if on else 5.5, "linestyle": "none"}
+        colour = _ACCENT if point.kind == "policy" else _INK if on else _FAINT
+        axes.plot([point.seconds], [height(point.gap)], color=colour, **mark)
     figure = axes.figure
     renderer = figure.canvas.get_renderer()
     taken = [_around(axes.transData.transform((point.seconds, height(point.gap)))) for point in singles]
     for point in singles:
-        on = point.scheduler in named
-        for dx, dy, ha, va in (
-            (8, 0, "left", "center"),
-            (-8, 0, "right", "center"),
-            (0, 8, "center", "bottom"),
-            (0, -8, "center", "top"),
-        ):
-            text = axes.annotate(
-                point.scheduler,
-                (point.seconds, height(point.gap)),
-                (dx, dy),
-                textcoords="offset points",
-                ha=ha,
-                va=va,
-                fontsize=9 if on else 8,
-                color=_INK if on else _SOFT,
-                parse_math=False,
-                weight="bold" if on else "normal",
-            )
+        on, at = point.scheduler in named, (point.seconds, height(point.gap))
+        style = {"fontsize": 9 if on else 8, "color": _INK if on else _SOFT, "weight": "bold" if on else "normal"}
+        style |= {"textcoords": "offset points", "parse_math": False}
+        for *away, ha, va in _PLACES:
+            text = axes.annotate(point.scheduler, at, away, ha=ha, va=va, **style)
             box = text.get_window_extent(renderer).extents
             if axes.bbox.x0 <= box[0] and box[2] <= axes.bbox.x1 and not any(_meet(box, other) for other in taken):
                 taken.append(tuple(box))
@@ -244,6 +184,8 @@ def _marks(axes: Any, singles: Sequence[Point], named: set[str]) -> None:
             text.remove()
 
 
+_PLACES = ((8, 0, "left", "center"), (-8, 0, "right", "center"), (0, 8, "center", "bottom"), (0, -8, "center", "top"))
+"""Where the name of a mark may be: offset to the right and up [point], and its alignment there."""
 _Box = tuple[float, float, float, float]
 
 

@@ -1,8 +1,7 @@
 """A plan: the best schedule that was found for one model on one platform, ready to be used."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,7 @@ MAKESPAN = Objective(makespan=1.0)
 class BestTrace(Sink):
     """Keeps the best run that fits the devices; of equal ones that with the fewest transfers, then the first.
 
-    Args:
-        objective: what makes a run good.
-        reference: the run that its energy and cost are relative to; for the makespan alone it does not matter.
+    Energy and cost are relative to a reference; for the makespan alone it does not matter.
     """
 
     def __init__(self, objective: Objective = MAKESPAN, reference: Trace | None = None) -> None:
@@ -54,26 +51,16 @@ def lacking(trace: Trace) -> FloatArray:
 
 @dataclass(frozen=True)
 class DeviceShare:
-    """Load of one device under a plan.
+    """Load of one device under a plan."""
 
-    Attributes:
-        name: name of the device.
-        operators: number of operators that it runs.
-        busy_seconds: sum of their run times [s].
-        utilisation: share of the makespan in which it runs an operator.
-        weight_bytes: weights that its operators read, each once, which are resident on it [byte].
-        peak_bytes: the most that it holds at any time, weights, outputs and copies [byte].
-        capacity_bytes: its memory [byte]; None if it has no limit.
-        sent_bytes, received_bytes: summed over the edges to and from other devices [byte].
-    """
-
-    name: str
-    operators: int
-    busy_seconds: float
-    utilisation: float
-    weight_bytes: float
-    peak_bytes: float
-    capacity_bytes: float | None
+    name: str  # name of the device
+    operators: int  # number of operators that it runs
+    busy_seconds: float  # sum of their run times [s]
+    utilisation: float  # share of the makespan in which it runs an operator
+    weight_bytes: float  # weights that its operators read, each once, which are resident on it [byte]
+    peak_bytes: float  # the most that it holds at any time, weights, outputs and copies [byte]
+    capacity_bytes: float | None  # its memory [byte]; None if it has no limit
+    # sent_bytes, received_bytes: summed over the edges to and from other devices [byte]
     sent_bytes: float
     received_bytes: float
 
@@ -88,38 +75,22 @@ def device_shares(trace: Trace) -> list[DeviceShare]:
     sent = np.bincount(trace.assignment[p.edge_source[remote]], payload, minlength=d)
     received = np.bincount(trace.assignment[p.edge_target[remote]], payload, minlength=d)
     operators = np.bincount(trace.assignment, minlength=d)
-    return [
-        DeviceShare(
-            p.device_names[k],
-            int(operators[k]),
-            float(busy[k]),
-            float(trace.utilisation[k]),
-            float(weights[k]),
-            float(trace.memory.peak[k]),
-            float(p.memory_capacity[k]) if np.isfinite(p.memory_capacity[k]) else None,
-            float(sent[k]),
-            float(received[k]),
-        )
-        for k in range(d)
-    ]
+    capacity = [size if np.isfinite(size) else None for size in p.memory_capacity.tolist()]
+    figures = (operators, busy, trace.utilisation, weights, trace.memory.peak)
+    columns = (*(figure.tolist() for figure in figures), capacity, sent.tolist(), received.tolist())
+    return [DeviceShare(*row) for row in zip(p.device_names, *columns, strict=True)]
 
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive operators of a model that run on the same device.
+    """Consecutive operators of a model that run on the same device."""
 
-    Attributes:
-        device: name of the device.
-        operators: number of operators.
-        first, last: names of the first and the last one.
-        seconds: sum of their run times [s].
-    """
-
-    device: str
-    operators: int
+    device: str  # name of the device
+    operators: int  # number of operators
+    # first, last: names of the first and the last one
     first: str
     last: str
-    seconds: float
+    seconds: float  # sum of their run times [s]
 
 
 def blocks(trace: Trace) -> list[Block]:
@@ -127,15 +98,10 @@ def blocks(trace: Trace) -> list[Block]:
     p, order = trace.problem, trace.problem.topological_order
     device, spent = trace.assignment[order], (trace.finish - trace.start)[order]
     cuts = np.flatnonzero(np.diff(device)) + 1
+    names = [p.operator_names[i] for i in order]
     return [
-        Block(
-            p.device_names[device[first]],
-            int(last - first),
-            p.operator_names[order[first]],
-            p.operator_names[order[last - 1]],
-            float(spent[first:last].sum()),
-        )
-        for first, last in zip([0, *cuts.tolist()], [*cuts.tolist(), len(order)], strict=True)
+        Block(p.device_names[device[a]], int(b - a), names[a], names[b - 1], float(spent[a:b].sum()))
+        for a, b in pairwise([0, *cuts.tolist(), len(order)])
     ]
 
 
@@ -152,11 +118,7 @@ def transfers(trace: Trace) -> tuple[int, float]:
 
 
 def schedule_of(trace: Trace) -> Schedule:
-    """The schedule that a run followed, with the times that it then had.
-
-    Returns:
-        A schedule that :func:`hetgym.simulate` repeats under the same runtime.
-    """
+    """The schedule that a run followed, with the times that it then had; under the same runtime it gives them again."""
     return Schedule(
         trace.assignment,
         order=trace.order,
@@ -182,7 +144,7 @@ def plan_document(
     Args:
         trace: the run that was chosen.
         model: name or file of the model, as the user gave it.
-        platform: name or file of the platform, as the user gave it.
+        platform: name or file of the platform, likewise.
         batch: batch size that the user gave; None for the model's own.
         objective: what the plan is for.
         problem: the problem at full clock; by default that of the run.

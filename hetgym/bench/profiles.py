@@ -1,7 +1,5 @@
 """Performance profiles of Dolan and Moré, *Mathematical Programming* 91, 2002."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,17 +12,14 @@ from hetgym.bench.summary import TIE, finished
 
 @dataclass(frozen=True)
 class Profile:
-    """The share of problems that a scheduler solves within a factor of the best makespan.
+    """The share of problems that a scheduler solves within a factor of the best makespan."""
 
-    Attributes:
-        runtime, scheduler: names.
-        factors: the factors at which the share rises, in rising order; a factor of 1 is the best makespan.
-        shares: share of the problems from each factor on. It ends below 1 if the scheduler failed on some.
-    """
-
+    # runtime, scheduler: names
     runtime: str
     scheduler: str
+    # the factors at which the share rises, in rising order; a factor of 1 is the best makespan
     factors: tuple[float, ...]
+    # share of the problems from each factor on. It ends below 1 if the scheduler failed on some.
     shares: tuple[float, ...]
 
     def at(self, factor: float) -> float:

@@ -7,8 +7,6 @@ two schedulers at a time, so a result does not depend on the others in the run; 
 their number.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -34,49 +32,31 @@ _DIGITS = 9  # of log makespans: what is closer counts as equal
 
 @dataclass(frozen=True)
 class Pair:
-    """Wilcoxon's signed-rank test of two schedulers.
+    """Wilcoxon's signed-rank test of two schedulers."""
 
-    Attributes:
-        first, second: names; the first has the smaller mean rank.
-        ratio: geometric mean of the makespans of the first over those of the second.
-        p_value: two-sided; of the differences of the logarithms of makespans, zeros split between the signs.
-        adjusted: p-value by Holm's procedure over all pairs of the ranking.
-    """
-
+    # first, second: names; the first has the smaller mean rank
     first: str
     second: str
-    ratio: float
-    p_value: float
-    adjusted: float
+    ratio: float  # geometric mean of the makespans of the first over those of the second
+    p_value: float  # two-sided; of the differences of the logarithms of makespans, zeros split between the signs
+    adjusted: float  # p-value by Holm's procedure over all pairs of the ranking
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Mean ranks of schedulers under one runtime, and which of their differences are significant.
+    """Mean ranks of schedulers under one runtime, and which of their differences are significant."""
 
-    Attributes:
-        runtime: name of the runtime.
-        schedulers: names by rising mean rank.
-        mean_ranks: mean rank of each over the problems; 1 is the shortest makespan, ties share their ranks.
-        problems: number of problems.
-        statistic: Friedman's chi-squared with its correction for ties.
-        p_value: of Friedman's test.
-        critical_difference: least difference of mean ranks that Nemenyi's test calls significant.
-        alpha: level of the critical difference.
-        pairs: Wilcoxon's tests of all pairs.
-        left_out: schedulers that failed on a problem and so have no rank there.
-    """
-
-    runtime: str
-    schedulers: tuple[str, ...]
+    runtime: str  # name of the runtime
+    schedulers: tuple[str, ...]  # names by rising mean rank
+    # mean rank of each over the problems; 1 is the shortest makespan, ties share their ranks
     mean_ranks: tuple[float, ...]
-    problems: int
-    statistic: float
-    p_value: float
-    critical_difference: float
-    alpha: float
-    pairs: tuple[Pair, ...]
-    left_out: tuple[str, ...] = ()
+    problems: int  # number of problems
+    statistic: float  # Friedman's chi-squared with its correction for ties
+    p_value: float  # of Friedman's test
+    critical_difference: float  # least difference of mean ranks that Nemenyi's test calls significant
+    alpha: float  # level of the critical difference
+    pairs: tuple[Pair, ...]  # Wilcoxon's tests of all pairs
+    left_out: tuple[str, ...] = ()  # schedulers that failed on a problem and so have no rank there
 
     @property
     def groups(self) -> list[tuple[int, int]]:
@@ -89,14 +69,9 @@ class Ranking:
 
 
 def rankings(rows: Iterable[Row], alpha: float = ALPHA) -> list[Ranking]:
-    """Rank the schedulers of a run under each runtime.
+    """Rank the schedulers of a run under each runtime, in which two or more did at least two problems all.
 
-    Args:
-        rows: rows of a whole run; problems that were not finished, and those that take no time, are left out.
-        alpha: level of the tests.
-
-    Returns:
-        One for each runtime under which two schedulers or more did at least two problems all.
+    Problems that were not finished, and those that take no time, are left out. ``alpha`` is the level of the tests.
 
     Raises:
         MissingExtra: SciPy is not installed.
@@ -120,13 +95,7 @@ def rankings(rows: Iterable[Row], alpha: float = ALPHA) -> list[Ranking]:
 def rank(
     makespans: Mapping[str, Mapping[str, float]], problems: Sequence[str], runtime: str = "", alpha: float = ALPHA
 ) -> Ranking | None:
-    """Rank schedulers over problems.
-
-    Args:
-        makespans: scheduler -> problem -> makespan [s].
-        problems: the problems to rank on; a scheduler without a makespan for one of them is left out.
-        runtime: name of the runtime, for the record.
-        alpha: level of the tests.
+    """Rank schedulers by makespan (scheduler -> problem -> [s]); one without a makespan for a problem is left out.
 
     Returns:
         None if there are fewer than two schedulers or two problems.
@@ -155,18 +124,9 @@ def rank(
     pairs = tuple(
         Pair(names[i], names[j], ratio, p, q) for (i, j, p, ratio), q in zip(raw, adjusted.tolist(), strict=True)
     )
-    return Ranking(
-        runtime,
-        tuple(names),
-        tuple(ranks.tolist()),
-        len(problems),
-        statistic,
-        p_value,
-        critical_difference(len(names), len(problems), alpha),
-        alpha,
-        pairs,
-        tuple(name for name in makespans if name not in whole),
-    )
+    left_out = tuple(name for name in makespans if name not in whole)
+    test = (statistic, p_value, critical_difference(len(names), len(problems), alpha), alpha)
+    return Ranking(runtime, tuple(names), tuple(ranks.tolist()), len(problems), *test, pairs, left_out)
 
 
 def friedman(values: npt.ArrayLike) -> tuple[float, float]:
@@ -239,12 +199,12 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
     >>> holm([0.01, 0.04, 0.03, 0.005])
     array([0.03, 0.06, 0.06, 0.02])
     """
-    p = np.asarray(p_values, np.float64)
-    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+    values = np.asarray(p_values, np.float64)
+    if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
         raise ConfigError(f"p-values are a list of numbers from 0 to 1, not {shown(p_values)}")
-    order = np.argsort(p, kind="stable")
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    order = np.argsort(values, kind="stable")
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)), 1.0)
     return adjusted
 
 

@@ -1,7 +1,5 @@
 """A run on a Ray cluster: every attempt is a task, and problems travel once."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,10 +28,7 @@ Reference = Any
 
 @contextmanager
 def on_ray(address: str = _ray.LOCAL) -> Iterator[Executor]:
-    """An executor whose schedulers run on a Ray cluster, for :func:`hetgym.bench.run`.
-
-    Args:
-        address: see :func:`hetgym._ray.connect`; by default a cluster of this machine's cores.
+    """An executor on the Ray cluster at an address, see :func:`hetgym._ray.connect`; by default this machine's cores.
 
     Raises:
         MissingExtra: Ray is not installed.
@@ -52,11 +47,7 @@ class _OnRay:
         return _ray.describe(self._ray)
 
     def work(self, batches: Iterable[Batch], runtimes: Sequence[str]) -> Iterator[tuple[Batch, Attempts]]:
-        """Yield the batches in order; tasks of later problems run while those of one are awaited.
-
-        Raises:
-            ConfigError: a scheduler that cannot be sent to another process.
-        """
+        """Yield the batches in order; tasks of later problems run while those of one are awaited."""
         return iter(_Flow(self._ray, batches, runtimes))
 
 

@@ -1,7 +1,5 @@
 """The report: a self-contained HTML file with tables and Gantt charts, which needs no network."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
@@ -19,19 +17,9 @@ CHART_BYTES = 5_000_000
 _SLOT = "{{data}}"
 _SCRIPTS = ("report_pareto.js", "report_groups.js")
 _COLUMNS = (
-    "problem",
-    "platform",
-    "scheduler",
-    "runtime",
-    "makespan_s",
-    "gap_to_best",
-    "gap_to_bound",
-    "slr",
-    "speedup",
-    "schedule_seconds",
-    "utilisation",
-    "status",
-)
+    "problem", "platform", "scheduler", "runtime", "makespan_s", "gap_to_best", "gap_to_bound", "slr", "speedup",
+    "schedule_seconds", "utilisation", "status",
+)  # fmt: skip
 _GROUP_COLUMNS = ("group", "runtime", "scheduler", "problems", "gap_to_best", "ratio", "low", "high")
 
 
@@ -79,12 +67,7 @@ class Gantts(Sink):
 
 
 def render(document: dict[str, Any], gantts: Gantts) -> str:
-    """The report of a run as text.
-
-    Args:
-        document: the content of ``results.json``.
-        gantts: the charts.
-    """
+    """The report of a run as text, of the content of ``results.json`` and the charts."""
     folder = files("hetgym.bench")
     template = folder.joinpath("report.html").read_text(encoding="utf-8")
     scripts = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)

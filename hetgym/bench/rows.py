@@ -1,7 +1,5 @@
 """Rows: the result of one scheduler on one problem under one runtime, and the file of all rows."""
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,51 +15,35 @@ from hetgym.workloads.best_known import PROVED
 
 @dataclass(frozen=True)
 class Row:
-    """One line of ``rows.csv``; numbers are None where the scheduler failed.
+    """One line of ``rows.csv``; numbers are None where the scheduler failed."""
 
-    Attributes:
-        problem, graph, platform: names.
-        n, edges, devices: sizes of the problem.
-        scheduler, kind: name and kind of the scheduler.
-        runtime: name of the runtime of the simulation.
-        makespan_s: simulated makespan [s].
-        slr: schedule length ratio, see :func:`hetgym.metrics.schedule_length_ratio`.
-        speedup: over the best single device under the same runtime.
-        efficiency: speed-up over the number of devices.
-        gap_to_best: excess over the best makespan of the run, or over the best known one if that is
-            shorter; None until the problem is complete.
-        gap_to_bound: excess over the lower bound.
-        best_known_s: the best known makespan, None if the problem's suite does not say [s].
-        lower_bound_s: proved lower bound on every schedule's makespan [s].
-        schedule_seconds: wall time that the scheduler took, kernels warm [s].
-        utilisation: share of the makespan in which a device runs an operator, mean over devices.
-        energy_j: energy of all devices, None if the problem states no power [J].
-        cost: rent of the devices, None if the problem states no prices [currency].
-        status: ``"ok"``, or the sentence that says what went wrong.
-    """
-
+    # problem, graph, platform: names
     problem: str
     graph: str
     platform: str
+    # n, edges, devices: sizes of the problem
     n: int
     edges: int
     devices: int
+    # scheduler, kind: name and kind of the scheduler
     scheduler: str
     kind: str
-    runtime: str
-    makespan_s: float | None = None
-    slr: float | None = None
-    speedup: float | None = None
-    efficiency: float | None = None
+    runtime: str  # name of the runtime of the simulation
+    makespan_s: float | None = None  # simulated makespan [s]
+    slr: float | None = None  # schedule length ratio, see schedule_length_ratio
+    speedup: float | None = None  # over the best single device under the same runtime
+    efficiency: float | None = None  # speed-up over the number of devices
+    # excess over the best makespan of the run, or over the best known one if that is shorter; None until the problem is
+    # complete
     gap_to_best: float | None = None
-    gap_to_bound: float | None = None
-    best_known_s: float | None = None
-    lower_bound_s: float | None = None
-    schedule_seconds: float | None = None
-    utilisation: float | None = None
-    energy_j: float | None = None
-    cost: float | None = None
-    status: str = "ok"
+    gap_to_bound: float | None = None  # excess over the lower bound
+    best_known_s: float | None = None  # the best known makespan, None if the problem's suite does not say [s]
+    lower_bound_s: float | None = None  # proved lower bound on every schedule's makespan [s]
+    schedule_seconds: float | None = None  # wall time that the scheduler took, kernels warm [s]
+    utilisation: float | None = None  # share of the makespan in which a device runs an operator, mean over devices
+    energy_j: float | None = None  # energy of all devices, None if the problem states no power [J]
+    cost: float | None = None  # rent of the devices, None if the problem states no prices [currency]
+    status: str = "ok"  # `"ok"`, or the sentence that says what went wrong
 
     @property
     def ok(self) -> bool:
@@ -100,12 +82,7 @@ class Measured(Protocol):
 def shortest(
     rows: Iterable[Measured], before: Mapping[tuple[str, str], float] | None = None
 ) -> dict[tuple[str, str], float]:
-    """(problem, runtime) -> the shortest makespan that is in the rows or known to them [s].
-
-    Args:
-        rows: rows of a table.
-        before: (problem, runtime) -> a makespan that was known before [s].
-    """
+    """(problem, runtime) -> the shortest makespan that is in the rows, known to them, or known ``before`` [s]."""
     least = dict(before or {})
     for row in rows:
         key = row.problem, row.runtime

@@ -25,21 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Result:
-    """The findings of a run.
+    """The findings of a run."""
 
-    Attributes:
-        runtimes: the runtimes, in the requested order.
-        schedulers: the schedulers, in the requested order.
-        rows: one for each problem, scheduler and runtime that was finished.
-        interrupted: True if the run was stopped before its end.
-        seconds: wall time of the run [s].
-    """
-
-    runtimes: tuple[str, ...]
-    schedulers: tuple[str, ...]
-    rows: list[Row] = field(default_factory=list)
-    interrupted: bool = False
-    seconds: float = 0.0
+    runtimes: tuple[str, ...]  # the runtimes, in the requested order
+    schedulers: tuple[str, ...]  # the schedulers, in the requested order
+    rows: list[Row] = field(default_factory=list)  # one for each problem, scheduler and runtime that was finished
+    interrupted: bool = False  # True if the run was stopped before its end
+    seconds: float = 0.0  # wall time of the run [s]
 
     @property
     def failures(self) -> list[Row]:
@@ -47,11 +39,7 @@ class Result:
         return [row for row in self.rows if not row.ok]
 
     def to_pandas(self) -> DataFrame:
-        """The rows as a table of pandas, a column for each attribute of :class:`Row`; missing numbers are NaN.
-
-        Raises:
-            MissingExtra: pandas is not installed.
-        """
+        """The rows as a table of pandas, a column for each attribute of :class:`Row`; missing numbers are NaN."""
         pandas = require("pandas", "papers", "Result.to_pandas")
         columns = {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
         table: DataFrame = pandas.DataFrame(columns)

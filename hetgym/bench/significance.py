@@ -6,8 +6,6 @@ chapters 8 and 13 (percentile intervals). It estimates the effect of another sam
 nothing about problems of another kind.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,39 +28,29 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over problems, and an interval that contains :data:`LEVEL` of its bootstrap samples.
+    """A mean over problems, and an interval that contains :data:`LEVEL` of its bootstrap samples."""
 
-    Attributes:
-        mean: mean over the problems.
-        low, high: ends of the interval; None for a single problem.
-    """
-
-    mean: float
+    mean: float  # mean over the problems
+    # low, high: ends of the interval; None for a single problem
     low: float | None
     high: float | None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One method against another on the same problems.
+    """One method against another on the same problems."""
 
-    Attributes:
-        problems: number of problems.
-        ratio: geometric mean of our makespans over theirs; below 1 means that ours are shorter.
-        low, high: interval of the ratio; None for a single problem.
-        better, equal, worse: numbers of problems on which our makespan is shorter, equal, longer (as in Topcuoglu,
-            Hariri, Wu, IEEE TPDS 13(3), 2002, table 2).
-        probability: share of bootstrap samples in which the mean ratio is below 1, ties half; None
-            for a single problem.
-    """
-
-    problems: int
-    ratio: float
+    problems: int  # number of problems
+    ratio: float  # geometric mean of our makespans over theirs; below 1 means that ours are shorter
+    # low, high: interval of the ratio; None for a single problem
     low: float | None
     high: float | None
+    # better, equal, worse: numbers of problems on which our makespan is shorter, equal, longer (as in Topcuoglu,
+    # Hariri, Wu, IEEE TPDS 13(3), 2002, table 2)
     better: int
     equal: int
     worse: int
+    # share of bootstrap samples in which the mean ratio is below 1, ties half; None for a single problem
     probability: float | None
 
     @property
@@ -72,15 +60,9 @@ class Comparison:
 
 
 def resampled_means(values: npt.ArrayLike, rng: np.random.Generator, draws: int = DRAWS) -> FloatArray:
-    """Means over problems that are resampled with replacement; all rows share the same samples.
+    """[m, draws] means over problems that are resampled with replacement; all rows share the same samples.
 
-    Args:
-        values: [m, k] one row for each method, one column for each problem.
-        rng: source of randomness for the samples.
-        draws: number of bootstrap samples.
-
-    Returns:
-        [m, draws] means.
+    ``values`` are [m, k], one row for each method, one column for each problem.
 
     Raises:
         ValueError: no problems, or a value that is not finite.
@@ -134,11 +116,7 @@ def probability_below_zero(differences: npt.ArrayLike, rng: np.random.Generator,
 
 
 def compare(
-    ours: npt.ArrayLike,
-    theirs: npt.ArrayLike,
-    rng: np.random.Generator,
-    level: float = LEVEL,
-    draws: int = DRAWS,
+    ours: npt.ArrayLike, theirs: npt.ArrayLike, rng: np.random.Generator, level: float = LEVEL, draws: int = DRAWS
 ) -> Comparison:
     """Compare the makespans of two methods on the same problems.
 
@@ -160,24 +138,9 @@ def compare(
 
 
 def compare_all(
-    ours: npt.ArrayLike,
-    theirs: npt.ArrayLike,
-    rng: np.random.Generator,
-    level: float = LEVEL,
-    draws: int = DRAWS,
+    ours: npt.ArrayLike, theirs: npt.ArrayLike, rng: np.random.Generator, level: float = LEVEL, draws: int = DRAWS
 ) -> list[Comparison]:
-    """Compare several methods with one; see :func:`compare`.
-
-    Args:
-        ours: [m, k] makespans, one row for each method [s].
-        theirs: [k] of the method that all are compared with [s].
-        rng: source of randomness for the samples, which all rows share.
-        level: share of the samples that an interval holds.
-        draws: number of bootstrap samples.
-
-    Raises:
-        ValueError: see :func:`compare`.
-    """
+    """Compare several methods ([m, k] makespans [s]) with one ([k]); see :func:`compare`. Rows share their samples."""
     table, reference = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
     if table.ndim != 2 or reference.shape != table.shape[1:]:
         raise ValueError(f"makespans of shapes {table.shape} and {reference.shape} are not of the same problems")

@@ -1,7 +1,5 @@
 """Sinks: receivers of the findings of a run, as they come."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hetgym.bench.rows import Row

@@ -1,7 +1,5 @@
 """The summary: one line per scheduler and runtime, over all problems of a run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -17,33 +15,21 @@ TIE = 1e-9
 
 @dataclass(frozen=True)
 class Line:
-    """Results of one scheduler under one runtime; means are None if nothing succeeded.
+    """Results of one scheduler under one runtime; means are None if nothing succeeded."""
 
-    Attributes:
-        runtime, scheduler, kind: names.
-        problems: number of problems that were scheduled.
-        failed: number of problems on which the scheduler failed.
-        slr: arithmetic mean of the schedule length ratios.
-        speedup: geometric mean of the speed-ups over the best single device.
-        gap_to_best: arithmetic mean of the excess over the best makespan of the run, or over the best
-            known one where that is shorter.
-        gap_to_bound: arithmetic mean of the excess over the lower bound.
-        wins: problems on which no scheduler of the run is better, and nothing better is known; ties
-            count for all.
-        schedule_seconds: median wall time of a schedule [s].
-    """
-
+    # runtime, scheduler, kind: names
     runtime: str
     scheduler: str
     kind: str
-    problems: int
-    failed: int
-    slr: float | None
-    speedup: float | None
+    problems: int  # number of problems that were scheduled
+    failed: int  # number of problems on which the scheduler failed
+    slr: float | None  # arithmetic mean of the schedule length ratios
+    speedup: float | None  # geometric mean of the speed-ups over the best single device
+    # arithmetic mean of the excess over the best makespan of the run, or over the best known one where that is shorter
     gap_to_best: float | None
-    gap_to_bound: float | None
-    wins: int
-    schedule_seconds: float | None
+    gap_to_bound: float | None  # arithmetic mean of the excess over the lower bound
+    wins: int  # problems on which no scheduler of the run is better, and nothing better is known; ties count for all
+    schedule_seconds: float | None  # median wall time of a schedule [s]
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready mapping."""
@@ -53,11 +39,8 @@ class Line:
 def summarise(rows: Iterable[Row]) -> list[Line]:
     """One line for each runtime and scheduler, the smallest mean gap first.
 
-    Problems that were not finished (their rows have no gap) are left out as long as any was
-    finished, so that all schedulers are compared on the same problems.
-
-    Args:
-        rows: rows of a whole run, or of a part of it.
+    Problems that were not finished (their rows have no gap) are left out as long as any was finished, so that all
+    schedulers are compared on the same problems.
     """
     whole = finished(rows)
     groups: dict[tuple[str, str], list[Row]] = {}

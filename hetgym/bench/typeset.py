@@ -1,7 +1,5 @@
 """Tables of a run as CSV, with all digits, and as LaTeX, as a paper prints them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,36 +29,23 @@ _SPECIAL = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A column of a table."""
 
-    Attributes:
-        key: heading in CSV.
-        heading: heading in LaTeX, as plain text.
-        show: formats a value for LaTeX; never sees None.
-        best: the function that picks the value to set in bold, ``min`` or ``max``; None sets none.
-    """
-
-    key: str
-    heading: str
-    show: Callable[[Any], str] = str
+    key: str  # heading in CSV
+    heading: str  # heading in LaTeX, as plain text
+    show: Callable[[Any], str] = str  # formats a value for LaTeX; never sees None
+    # the function that picks the value to set in bold, `min` or `max`; None sets none
     best: Callable[[Iterable[float]], float] | None = None
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table to write as CSV and LaTeX.
+    """A table to write as CSV and LaTeX."""
 
-    Attributes:
-        name: stem of its files.
-        caption: one sentence, as plain text.
-        columns: its columns; the first is left-aligned.
-        rows: one mapping from column keys to values for each row; None is an empty cell.
-    """
-
-    name: str
-    caption: str
-    columns: tuple[Column, ...]
-    rows: Sequence[Mapping[str, Any]] = ()
+    name: str  # stem of its files
+    caption: str  # one sentence, as plain text
+    columns: tuple[Column, ...]  # its columns; the first is left-aligned
+    rows: Sequence[Mapping[str, Any]] = ()  # one mapping from column keys to values for each row; None is an empty cell
 
     def to_csv(self) -> str:
         """The table as CSV with a header; numbers keep all their digits."""
@@ -110,17 +95,12 @@ def escape(text: str) -> str:
 def summary_tables(lines: Sequence[Line], title: str) -> list[PaperTable]:
     """The summary of each runtime."""
     columns = (
-        Column("scheduler", "scheduler"),
-        Column("kind", "kind"),
+        Column("scheduler", "scheduler"), Column("kind", "kind"),
         Column("gap_to_best", "gap to best [%]", _percent, min),
-        Column("gap_to_bound", "gap to bound [%]", _percent, min),
-        Column("slr", "SLR", _three, min),
-        Column("speedup", "speed-up", _two, max),
-        Column("wins", "wins", str, max),
-        Column("problems", "problems"),
-        Column("failed", "failed"),
-        Column("schedule_seconds", "time to schedule", duration),
-    )
+        Column("gap_to_bound", "gap to bound [%]", _percent, min), Column("slr", "SLR", _three, min),
+        Column("speedup", "speed-up", _two, max), Column("wins", "wins", str, max), Column("problems", "problems"),
+        Column("failed", "failed"), Column("schedule_seconds", "time to schedule", duration),
+    )  # fmt: skip
     caption = "Schedulers on {title} under the runtime {runtime}: means over problems, the smallest gap first."
     return [
         PaperTable(
@@ -136,15 +116,10 @@ def summary_tables(lines: Sequence[Line], title: str) -> list[PaperTable]:
 def against_tables(lines: Sequence[Against], title: str) -> list[PaperTable]:
     """The comparisons with the reference of each runtime, the smallest ratio first."""
     columns = (
-        Column("scheduler", "scheduler"),
-        Column("ratio", "ratio", _three, min),
-        Column("low", "low", _three),
-        Column("high", "high", _three),
-        Column("better", "better"),
-        Column("equal", "equal"),
-        Column("worse", "worse"),
+        Column("scheduler", "scheduler"), Column("ratio", "ratio", _three, min), Column("low", "low", _three),
+        Column("high", "high", _three), Column("better", "better"), Column("equal", "equal"), Column("worse", "worse"),
         Column("probability", "probability", _three),
-    )
+    )  # fmt: skip
     able = sorted((line for line in lines if line.comparison), key=lambda line: line.to_dict()["ratio"])
     return [
         PaperTable(
@@ -171,10 +146,7 @@ def group_tables(lines: Sequence[GroupLine], title: str, ranking: Sequence[str])
                 {"scheduler": name, **{group: gaps.get((name, group)) for group in groups}}
                 for name in sorted({line.scheduler for line in mine}, key=_place(ranking))
             ]
-            columns = (
-                Column("scheduler", "scheduler"),
-                *(Column(group, group, _percent, min) for group in groups),
-            )
+            columns = (Column("scheduler", "scheduler"), *(Column(group, group, _percent, min) for group in groups))
             caption = f"Mean gaps to the best makespan [%] by {by} on {title} under the runtime {runtime}."
             tables.append(PaperTable(f"by-{by}-{runtime}", caption, columns, rows))
     return tables

@@ -257,11 +257,7 @@ class _Turn:
 class _OutOfOrder:
     """Attempts in the order of a run that are made in the order in which their kernels are ready.
 
-    Args:
-        batches: batches of the run.
-        kernels: kernels of its schedulers.
-        runtimes: names of runtime presets.
-        most_ahead: batches that are taken before their turn.
+    At most ``most_ahead`` batches are taken before their turn.
     """
 
     def __init__(self, batches: Iterable[Batch], kernels: Kernels, runtimes: Sequence[str], most_ahead: int) -> None:

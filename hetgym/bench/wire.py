@@ -1,7 +1,5 @@
 """Attempts as plain arrays, for processes that share no memory; :mod:`hetgym.workloads.packing` is for problems."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
