@@ -20,16 +20,8 @@ from hetgym.profiling.host import HostSettings
 class Child:
     """Runs a module of the package as a program, ``python -m module REQUEST``, and reads the JSON it prints.
 
-    The process is killed when the ``with`` block is left, and when this process ends.
-
-    Args:
-        module: dotted name of the module; its program takes one argument, a JSON object.
-        request: the JSON object.
-        settings: cores and instruction-set caps, which are set before the process imports anything.
-        descriptors: files that the process inherits.
-
-    Raises:
-        ProfilingError: the process cannot be started.
+    The request is a JSON object. Cores and instruction-set caps are set before the process imports anything. It is
+    killed when the ``with`` block is left, and when this process ends. If it cannot start, that is a ProfilingError.
     """
 
     def __init__(
@@ -37,14 +29,10 @@ class Child:
     ) -> None:
         self._module = module
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        asked = json.dumps({"host": settings.to_dict(), "parent": os.getpid(), **request})
         try:
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    module,
-                    json.dumps({"host": settings.to_dict(), "parent": os.getpid(), **request}),
-                ],
+                [sys.executable, "-m", module, asked],
                 env={**os.environ, **settings.environment(), "PYTHONHASHSEED": "0"},
                 pass_fds=descriptors,
                 stdin=subprocess.DEVNULL,
@@ -70,14 +58,7 @@ class Child:
         self._errors.close()
 
     def answer(self, limit: float) -> dict[str, Any]:
-        """Wait for the JSON object that the process prints.
-
-        Args:
-            limit: longest wait [s].
-
-        Raises:
-            ProfilingError: the process did not end in time, failed, or printed no JSON object.
-        """
+        """The JSON object that the process prints; ProfilingError if it fails, or has none within ``limit`` [s]."""
         try:
             text, _ = self._process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:

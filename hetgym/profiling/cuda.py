@@ -1,7 +1,5 @@
 """Timing on CUDA devices: by events, or by the replay of CUDA graphs for work that is shorter than its launch."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -36,26 +34,17 @@ Method = Literal["graph", "events", "loop"]
 
 @dataclass(frozen=True)
 class CudaTiming:
-    """A callable's time on a CUDA device.
+    """A callable's time on a CUDA device."""
 
-    Args:
-        timing: time of one call.
-        method: ``events``: events around each call; ``graph``: the replay of several captured calls, divided by their
-            number; ``loop``: several eager calls, divided by their number, since they could not be captured.
-        calls: number of calls that were timed together.
-    """
-
-    timing: Timing
+    timing: Timing  # time of one call
+    # `events`: events around each call; `graph`: the replay of several captured calls, divided by their number; `loop`:
+    # several eager calls, divided by their number, since they could not be captured
     method: Method
-    calls: int
+    calls: int  # number of calls that were timed together
 
 
 def calls_at_once(seconds: float, batch: float = BATCH) -> int:
-    """Number of calls to time together.
-
-    Args:
-        seconds: estimated time of one call [s].
-        batch: duration of work that should be timed together [s].
+    """Number of calls of an estimated time [s] to time together, so that work takes ``batch`` [s].
 
     >>> [calls_at_once(seconds) for seconds in (0.0, 2e-6, 40e-6, 2e-3)]
     [256, 256, 25, 1]
@@ -66,10 +55,7 @@ def calls_at_once(seconds: float, batch: float = BATCH) -> int:
 
 
 def device_number(device: str) -> int:
-    """Number of a CUDA device that torch sees.
-
-    Args:
-        device: torch's name, such as ``cuda:0``; ``cuda`` is the first.
+    """Number of a CUDA device that torch sees, by its name such as ``cuda:0``; ``cuda`` is the first.
 
     Raises:
         ConfigError: not the name of a CUDA device, or no such device.
@@ -140,10 +126,9 @@ class CudaTimer:
                 yield
 
     def time(self, run: Callable[[], object]) -> CudaTiming:
-        """Time a callable that launches work on the current stream of the device.
+        """Time a callable that launches work on the current stream of the device; its results are discarded.
 
         It is called several times beforehand, so that libraries choose their kernels and memory is allocated.
-        Its results are discarded.
         """
         with self.stream(), self._torch.no_grad():
             for _ in range(_WARM_UP):

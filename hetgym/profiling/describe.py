@@ -1,7 +1,5 @@
 """Description of this machine as a platform, with measured rates instead of those of a data sheet."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, permutations
@@ -86,16 +84,9 @@ def describe_platform(
 
 
 def describe_device(device: str, settings: HostSettings, machine: MachineCard, budget: float = 1.0) -> Device:
-    """Measure the sustained rates of one device.
+    """Measure the sustained rates of one device: ``cpu`` of the settings, or a CUDA device such as ``cuda:0``.
 
-    Args:
-        device: ``cpu``, or a CUDA device such as ``cuda:0``.
-        settings: settings of the process that is a CPU device, or that drives the GPU.
-        machine: the machine.
-        budget: time to measure each figure [s].
-
-    Raises:
-        ProfilingError: the measuring process failed.
+    Each figure is measured for ``budget`` [s]. A measuring process that fails is a ProfilingError.
     """
     if device == "cpu":
         return read(Device, _cpu(device, machine, measure_peaks(settings, budget), 1), device)
@@ -104,11 +95,7 @@ def describe_device(device: str, settings: HostSettings, machine: MachineCard, b
 
 
 def write_platform(path: str | Path, described: Mapping[str, Any]) -> None:
-    """Write a description to a YAML file.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
+    """Write a description to a YAML file; OSError if the folder cannot be written."""
     text = yaml.safe_dump(dict(described), sort_keys=False, allow_unicode=True, width=110)
     atomic_write(Path(path), lambda file: file.write(text.encode()))
 

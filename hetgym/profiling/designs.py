@@ -6,8 +6,6 @@ exceed a limit on FLOPs, bytes or shape are discarded and drawn again. The range
 faster device, a :class:`Size` widens the range of the first dimension (samples, rows) and raises the limits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,21 +17,13 @@ from hetgym.graph.ops import Attribute, Operator, Tensor
 
 @dataclass(frozen=True)
 class Size:
-    """How large the operators and networks are that a profile measures.
+    """How large the operators and networks are that a profile measures."""
 
-    Attributes:
-        samples: factor of the largest number of samples or rows; a power of two.
-        gradients: factor of the number of shapes whose gradient is timed as well.
-        flops: largest operator alone [FLOP].
-        bytes: largest operator alone, read and written [byte].
-        network_flops: largest random network [FLOP].
-    """
-
-    samples: int
-    gradients: int
-    flops: float
-    bytes: float
-    network_flops: float
+    samples: int  # factor of the largest number of samples or rows; a power of two
+    gradients: int  # factor of the number of shapes whose gradient is timed as well
+    flops: float  # largest operator alone [FLOP]
+    bytes: float  # largest operator alone, read and written [byte]
+    network_flops: float  # largest random network [FLOP]
 
 
 CORE, GPU = Size(1, 1, 2.5e9, 96e6, 8e9), Size(16, 5, 160e9, 1.5e9, 128e9)
@@ -44,31 +34,24 @@ _Make = Callable[..., Operator | None]
 
 @dataclass(frozen=True)
 class Design:
-    """The distribution of the shapes of one class of operators.
+    """The distribution of the shapes of one class of operators."""
 
-    Attributes:
-        ranges: smallest and largest value of each dimension, drawn log-uniformly.
-        make: function from the values to an operator, or to None for an impossible combination.
-        count: number of shapes in a full profile.
-        backward: number of shapes whose gradient is timed as well.
-    """
-
-    ranges: tuple[tuple[int, int], ...]
-    make: _Make
-    count: int
-    backward: int = 0
+    ranges: tuple[tuple[int, int], ...]  # smallest and largest value of each dimension, drawn log-uniformly
+    make: _Make  # function from the values to an operator, or to None for an impossible combination
+    count: int  # number of shapes in a full profile
+    backward: int = 0  # number of shapes whose gradient is timed as well
 
 
 def _weight(*shape: int) -> Tensor:
     return Tensor(shape, constant=True)
 
 
-def _conv(n: int, c: int, out: int, side: int, kernel: int, stride: int, group: int = 1) -> Operator | None:
-    if kernel > side or (kernel > 3 and c * out > 256 * 256):
+def _conv(n: int, channels: int, out: int, side: int, kernel: int, stride: int, group: int = 1) -> Operator | None:
+    if kernel > side or (kernel > 3 and channels * out > 256 * 256):
         return None
     half, rows = kernel // 2, -(-side // stride)
     after = max((rows - 1) * stride + kernel - side - half, 0)
-    operands = (Tensor((n, c, side, side)), _weight(out, c // group, kernel, kernel), _weight(out))
+    operands = (Tensor((n, channels, side, side)), _weight(out, channels // group, kernel, kernel), _weight(out))
     attributes: dict[str, Attribute] = {
         "kernel_shape": (kernel,) * 2,
         "strides": (stride,) * 2,
@@ -78,24 +61,24 @@ def _conv(n: int, c: int, out: int, side: int, kernel: int, stride: int, group: 
     return Operator("conv", "Conv", operands, (Tensor((n, out, rows, rows)),), attributes)
 
 
-def _window(n: int, c: int, out: int, side: int, window: int) -> Operator | None:
+def _window(n: int, channels: int, out: int, side: int, window: int) -> Operator | None:
     kernel, stride = ((1, 1), (3, 1), (3, 2), (5, 1), (7, 2), (3, 1), (1, 1), (1, 2))[window % 8]
-    return _conv(n, c, out, side, kernel, stride)
+    return _conv(n, channels, out, side, kernel, stride)
 
 
-def _pointwise(n: int, c: int, out: int, side: int) -> Operator | None:
-    return _conv(n, c, out, side, 1, 1)
+def _pointwise(n: int, channels: int, out: int, side: int) -> Operator | None:
+    return _conv(n, channels, out, side, 1, 1)
 
 
-def _depthwise(n: int, c: int, side: int, window: int) -> Operator | None:
+def _depthwise(n: int, channels: int, side: int, window: int) -> Operator | None:
     kernel, stride = ((3, 1), (3, 2), (5, 1), (3, 1))[window % 4]
-    return _conv(n, c, c, side, kernel, stride, c)
+    return _conv(n, channels, channels, side, kernel, stride, channels)
 
 
-def _grouped(n: int, c: int, side: int, groups: int) -> Operator | None:
+def _grouped(n: int, channels: int, side: int, groups: int) -> Operator | None:
     groups = (2, 3, 4, 8)[groups % 4]
-    c = groups * max(1, c // groups)
-    return _conv(n, c, c, side, 1 if groups < 4 else 3, 1, groups)
+    channels = groups * max(1, channels // groups)
+    return _conv(n, channels, channels, side, 1 if groups < 4 else 3, 1, groups)
 
 
 def _gemm(m: int, k: int, n: int) -> Operator:
@@ -106,23 +89,23 @@ def _matmul(m: int, k: int, n: int) -> Operator:
     return Operator("matmul", "MatMul", (Tensor((m, k)), Tensor((k, n))), (Tensor((m, n)),))
 
 
-def _batched(b: int, m: int, k: int, n: int) -> Operator:
-    return Operator("bmm", "MatMul", (Tensor((b, m, k)), Tensor((b, k, n))), (Tensor((b, m, n)),))
+def _batched(batch: int, m: int, k: int, n: int) -> Operator:
+    return Operator("bmm", "MatMul", (Tensor((batch, m, k)), Tensor((batch, k, n))), (Tensor((batch, m, n)),))
 
 
-def _attention(b: int, heads: int, queries: int, keys: int, depth: int) -> Operator:
-    q, kv = Tensor((b, heads, queries, depth)), Tensor((b, heads, keys, depth))
+def _attention(batch: int, heads: int, queries: int, keys: int, depth: int) -> Operator:
+    q, kv = Tensor((batch, heads, queries, depth)), Tensor((batch, heads, keys, depth))
     return Operator("attention", "Attention", (q, kv, kv), (q,))
 
 
-def _masked_attention(b: int, heads: int, queries: int, keys: int, depth: int) -> Operator:
-    plain = _attention(b, heads, queries, keys, depth)
+def _masked_attention(batch: int, heads: int, queries: int, keys: int, depth: int) -> Operator:
+    plain = _attention(batch, heads, queries, keys, depth)
     mask = Tensor((1, 1, queries, keys))
     return Operator(plain.name, plain.kind, (*plain.inputs, mask), plain.outputs)
 
 
-def _rotary(b: int, heads: int, tokens: int, half: int) -> Operator:
-    x, table = Tensor((b, heads, tokens, 2 * half)), _weight(tokens, 2 * half)
+def _rotary(batch: int, heads: int, tokens: int, half: int) -> Operator:
+    x, table = Tensor((batch, heads, tokens, 2 * half)), _weight(tokens, 2 * half)
     return Operator("rotary", "RotaryEmbedding", (x, table, table), (x,))
 
 
@@ -150,9 +133,9 @@ def _binary(kind: str, broadcast: bool = False) -> _Make:
     return make
 
 
-def _scale(n: int, c: int, side: int) -> Operator:
-    x = Tensor((n, c, side, side))
-    return Operator("scale", "Mul", (x, _weight(c, 1, 1)), (x,))
+def _scale(n: int, channels: int, side: int) -> Operator:
+    x = Tensor((n, channels, side, side))
+    return Operator("scale", "Mul", (x, _weight(channels, 1, 1)), (x,))
 
 
 def _softmax(rows: int, columns: int) -> Operator:
@@ -170,13 +153,13 @@ def _rms_norm(rows: int, columns: int) -> Operator:
     return Operator("norm", "RMSNormalization", (x, _weight(columns)), (x,))
 
 
-def _batch_norm(n: int, c: int, side: int) -> Operator:
-    x = Tensor((n, c, side, side))
-    return Operator("norm", "BatchNormalization", (x, *(_weight(c),) * 4), (x,))
+def _batch_norm(n: int, channels: int, side: int) -> Operator:
+    x = Tensor((n, channels, side, side))
+    return Operator("norm", "BatchNormalization", (x, *(_weight(channels),) * 4), (x,))
 
 
 def _pool(kind: str) -> _Make:
-    def make(n: int, c: int, side: int, window: int) -> Operator | None:
+    def make(n: int, channels: int, side: int, window: int) -> Operator | None:
         kernel, stride = ((2, 2), (3, 2), (3, 1), (5, 1))[window % 4]
         if side < 2 * kernel:
             return None
@@ -184,13 +167,15 @@ def _pool(kind: str) -> _Make:
         if kernel == 2:
             rows = side // 2
         attributes: dict[str, Attribute] = {"kernel_shape": (kernel,) * 2, "strides": (stride,) * 2, "pads": (pad,) * 4}
-        return Operator("pool", kind, (Tensor((n, c, side, side)),), (Tensor((n, c, rows, rows)),), attributes)
+        return Operator(
+            "pool", kind, (Tensor((n, channels, side, side)),), (Tensor((n, channels, rows, rows)),), attributes
+        )
 
     return make
 
 
-def _global_pool(n: int, c: int, side: int) -> Operator:
-    return Operator("pool", "GlobalAveragePool", (Tensor((n, c, side, side)),), (Tensor((n, c, 1, 1)),))
+def _global_pool(n: int, channels: int, side: int) -> Operator:
+    return Operator("pool", "GlobalAveragePool", (Tensor((n, channels, side, side)),), (Tensor((n, channels, 1, 1)),))
 
 
 def _reduce(kind: str) -> _Make:
@@ -202,22 +187,22 @@ def _reduce(kind: str) -> _Make:
     return make
 
 
-def _concat(n: int, c: int, other: int, side: int, parts: int) -> Operator:
+def _concat(n: int, channels: int, other: int, side: int, parts: int) -> Operator:
     parts = 2 + parts % 3
-    sizes = [c, *([other] * (parts - 1))]
+    sizes = [channels, *([other] * (parts - 1))]
     operands = tuple(Tensor((n, size, side, side)) for size in sizes)
     return Operator("concat", "Concat", operands, (Tensor((n, summed(sizes), side, side)),), {"axis": 1})
 
 
-def _split(n: int, c: int, side: int, parts: int) -> Operator | None:
+def _split(n: int, channels: int, side: int, parts: int) -> Operator | None:
     parts = 2 + parts % 3
-    piece = Tensor((n, c, side, side))
-    return Operator("split", "Split", (Tensor((n, parts * c, side, side)),), (piece,) * parts, {"axis": 1})
+    piece = Tensor((n, channels, side, side))
+    return Operator("split", "Split", (Tensor((n, parts * channels, side, side)),), (piece,) * parts, {"axis": 1})
 
 
-def _transpose(a: int, b: int, c: int, perm: int) -> Operator:
+def _transpose(planes: int, rows: int, columns: int, perm: int) -> Operator:
     order = ((1, 0, 2), (0, 2, 1), (2, 1, 0), (2, 0, 1))[perm % 4]
-    shape = (a, b, c)
+    shape = (planes, rows, columns)
     return Operator(
         "transpose", "Transpose", (Tensor(shape),), (Tensor(tuple(shape[p] for p in order)),), {"perm": order}
     )
@@ -232,8 +217,8 @@ def _embedding(rows: int, columns: int, tokens: int) -> Operator:
     return Operator("embedding", "Gather", operands, (Tensor((1, tokens, columns)),), {"axis": 0})
 
 
-def _lrn(n: int, c: int, side: int) -> Operator:
-    x = Tensor((n, c, side, side))
+def _lrn(n: int, channels: int, side: int) -> Operator:
+    x = Tensor((n, channels, side, side))
     return Operator("lrn", "LRN", (x,), (x,), {"size": 5})
 
 
@@ -290,16 +275,9 @@ DESIGNS: dict[str, Design] = {
 
 
 def draw(name: str, count: int | None = None, seed: int = 0, size: Size = CORE) -> list[Operator]:
-    """Operators of a design.
+    """Different operators of a design of :data:`DESIGNS`; the first k of a longer list are the list of k.
 
-    Args:
-        name: a key of :data:`DESIGNS`.
-        count: number of operators; by default that of a full profile.
-        seed: seed of the scrambling.
-        size: how large they are at most.
-
-    Returns:
-        Different operators; the first k of a longer list are the list of k.
+    By default there are as many as in a full profile. ``seed`` is that of the scrambling.
 
     Raises:
         UnknownName: no such design.

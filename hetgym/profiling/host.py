@@ -1,7 +1,5 @@
 """HostSettings: the cores of a process and the instruction sets that its libraries may use."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Mapping
@@ -37,10 +35,6 @@ class HostSettings:
     A process that is bound to its own cores and capped in its instruction set is a device of its own, since the cap
     changes the speed of each library by a different factor.
 
-    Args:
-        cores: numbers of the cores; there are as many threads.
-        isa: a name of :data:`ISA_CAPS` for all libraries, or library -> name for separate caps.
-
     Raises:
         ConfigError: no cores, a core that this process may not use, or an unknown cap or library.
 
@@ -50,8 +44,8 @@ class HostSettings:
     'mkl=sse4.2'
     """
 
-    cores: tuple[int, ...] = (0,)
-    isa: str | Mapping[str, str] = "full"
+    cores: tuple[int, ...] = (0,)  # numbers of the cores; there are as many threads
+    isa: str | Mapping[str, str] = "full"  # a name of ISA_CAPS for all libraries, or library -> name for separate caps
 
     def __post_init__(self) -> None:
         cores = tuple(self.cores)
@@ -88,11 +82,8 @@ class HostSettings:
     def settle(self) -> None:
         """Apply the settings to this process after torch is imported: cores, threads, no denormals, kept memory.
 
-        The process keeps freed memory; otherwise every large tensor would cause page faults again.
-
-        Raises:
-            ConfigError: this process may not run on one of the cores.
-            MissingExtra: torch is not installed.
+        The process keeps freed memory; otherwise every large tensor would cause page faults again. If it may not run
+        on one of the cores, that is a ConfigError.
         """
         from hetgym.errors import require
 

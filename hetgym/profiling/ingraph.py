@@ -4,8 +4,6 @@ These are the run times that matter for planning a graph: weights were last read
 been written by the preceding operator, and other operators have evicted code from the caches.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,24 +27,17 @@ _LEAST = 1e-8  # of an operator that launches nothing [s]
 
 @dataclass(frozen=True)
 class GraphTiming:
-    """Times of a graph that ran several times.
+    """Times of a graph that ran several times."""
 
-    Attributes:
-        seconds: [n, rounds] time of each operator [s].
-        wall: [rounds] time of the whole graph, including the passing of tensors and, on CUDA, all launches [s].
-    """
-
-    seconds: FloatArray
+    seconds: FloatArray  # [n, rounds] time of each operator [s]
+    # [rounds] time of the whole graph, including the passing of tensors and, on CUDA, all launches [s]
     wall: FloatArray
 
 
 class GraphRunner:
     """A graph whose operators run one after another, in topological order, in this process.
 
-    Args:
-        graph: the graph; all of its operators must have torch kernels.
-        device: a torch device.
-        seed: seed of weights and of the graph's inputs.
+    ``seed`` is that of weights and of the graph's inputs.
 
     Raises:
         UnsupportedOperator: an operator that torch cannot run.
@@ -81,14 +72,11 @@ class GraphRunner:
         self._readers = readers
 
     def run(self) -> tuple[FloatArray, float]:
-        """Run the graph once; on CUDA twice, for the graph and for its operators.
+        """[n] seconds of each operator and seconds of the whole graph in one run; on CUDA in two, one for each.
 
         Events around each operator keep the host busy and would lengthen the graph, so the graph's time is taken
         without them. In the other run the host is given a head start, so that an operator's time is that of the
         device and not of its launch, and the time between two events with nothing in between is subtracted.
-
-        Returns:
-            [n] seconds of each operator, and seconds of the whole graph.
         """
         if self._cuda:
             return self._run_on_cuda()
@@ -151,12 +139,7 @@ class GraphRunner:
         return event
 
     def time(self, rounds: int = 11, warm_up: int = 3) -> GraphTiming:
-        """Run the graph several times.
-
-        Args:
-            rounds: number of timed rounds.
-            warm_up: number of discarded rounds before these.
-        """
+        """Run the graph several times: ``rounds`` timed rounds after ``warm_up`` discarded ones."""
         for _ in range(warm_up):
             self.run()
         found = [self.run() for _ in range(rounds)]

@@ -5,8 +5,6 @@ repetition, a sweep over a buffer larger than the second-level cache therefore e
 the activations are written again, as their producer would do in a graph.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -25,18 +23,10 @@ _POSITIVE = ("MaxPool", "GlobalMaxPool")  # usually follow a Relu; branches on r
 
 
 class Bench:
-    """Times operators on one device, one after another.
+    """Times operators on one device (``cpu`` or a CUDA device such as ``cuda:0``), one after another.
 
     On CUDA the sweep fills the second-level cache, and times are measured on the device, see
-    :mod:`~hetgym.profiling.cuda`.
-
-    Args:
-        device: ``cpu`` or a CUDA device such as ``cuda:0``.
-        seed: seed of weights and activations.
-
-    Raises:
-        ConfigError: no such CUDA device.
-        MissingExtra: torch is not installed, or sees no CUDA device.
+    :mod:`~hetgym.profiling.cuda`, also for errors. ``seed`` is that of weights and activations.
     """
 
     def __init__(self, device: str = "cpu", seed: int = 0) -> None:
@@ -47,11 +37,7 @@ class Bench:
         self._seed = seed
 
     def forward(self, operator: Operator) -> Timing:
-        """Time an operator.
-
-        Raises:
-            UnsupportedOperator: torch cannot run it.
-        """
+        """Time an operator; UnsupportedOperator if torch cannot run it."""
         rng = self._torch.Generator(self._device).manual_seed(self._seed)
         kernel, operands = make_kernel(operator, self._device, rng), activations(operator, self._device, rng)
         if operator.kind in _POSITIVE:
@@ -59,11 +45,7 @@ class Bench:
         return self._time(lambda: kernel(*operands), operands)
 
     def backward(self, operator: Operator) -> Timing:
-        """Time the gradients of an operator's floating-point operands and weights, without its forward pass.
-
-        Raises:
-            UnsupportedOperator: torch cannot run it, or none of its operands has a gradient.
-        """
+        """Time the gradients of an operator's operands and weights alone; UnsupportedOperator if there are none."""
         torch = self._torch
         rng = torch.Generator(self._device).manual_seed(self._seed)
         kernel, operands = make_kernel(operator, self._device, rng), activations(operator, self._device, rng)

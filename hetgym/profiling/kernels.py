@@ -4,8 +4,6 @@ The call has the operator's shapes, dtypes and attributes; the values of its wei
 time of the operator, and graphs of such calls move the same amounts of data.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable, Sequence
@@ -18,17 +16,9 @@ Call = Callable[[Sequence[Any]], Any]
 """Function from all operands, in the operator's order, to its output or outputs."""
 
 TORCH_DTYPES = {
-    "float64": "float64",
-    "float32": "float32",
-    "float16": "float16",
-    "bfloat16": "bfloat16",
-    "int64": "int64",
-    "int32": "int32",
-    "int16": "int16",
-    "int8": "int8",
-    "uint8": "uint8",
-    "bool": "bool",
-}
+    "float64": "float64", "float32": "float32", "float16": "float16", "bfloat16": "bfloat16", "int64": "int64",
+    "int32": "int32", "int16": "int16", "int8": "int8", "uint8": "uint8", "bool": "bool",
+}  # fmt: skip
 """hetgym's name of a dtype -> torch's name."""
 
 
@@ -50,14 +40,7 @@ class Kernel:
         self._free = [i for i in range(len(operator.inputs)) if i not in constants]
 
     def __call__(self, *activations: Any) -> tuple[Any, ...]:
-        """Run the operator.
-
-        Args:
-            activations: a torch tensor for each operand that is not a constant, in operand order.
-
-        Returns:
-            The outputs: new tensors, or views of the operands for kinds that move no data.
-        """
+        """New tensors, or views of the operands for kinds that move no data, of activations in operand order."""
         operands = self._operands.copy()
         for at, tensor in zip(self._free, activations, strict=True):
             operands[at] = tensor
@@ -69,11 +52,8 @@ class Weights:
     """The constants of one graph: constants of the same name are one tensor, shared by all operators that read it.
 
     Steps of an unrolled recurrence thus share their weights, which matters for the content of the caches. A tensor
-    depends only on the seed, its name and its type, so if it is drawn on the CPU it is the same in every process.
-
-    Args:
-        seed: seed of all constants.
-        source: torch's name of the device that draws them; a GPU is faster, but has other random numbers.
+    depends only on the seed, its name and its type, so if it is drawn on the CPU it is the same in every process. A GPU
+    draws them faster, but has other random numbers.
     """
 
     def __init__(self, seed: int = 0, source: str = "cpu") -> None:
@@ -96,16 +76,10 @@ class Weights:
 
 
 def make_kernel(operator: Operator, device: str = "cpu", rng: Any = None, weights: Weights | None = None) -> Kernel:
-    """Make the kernel of an operator.
+    """The kernel of an operator, whose trial run on the meta device has given the shapes of the operator's outputs.
 
-    Args:
-        operator: an operator whose kind stands for a definite computation.
-        device: a torch device, such as ``cpu`` or ``cuda:0``.
-        rng: a ``torch.Generator`` for the weights; the CPU's with seed 0 by default.
-        weights: the constants of the operator's graph; by default it shares no weights with other operators.
-
-    Returns:
-        The kernel. A trial run on the meta device has checked that its outputs have the operator's shapes.
+    The weights are random by ``rng``, a ``torch.Generator`` (the CPU's with seed 0 by default), or those of the
+    operator's graph.
 
     Raises:
         UnsupportedOperator: torch cannot compute it, or not with these shapes.
@@ -134,14 +108,7 @@ def make_kernel(operator: Operator, device: str = "cpu", rng: Any = None, weight
 def activations(operator: Operator, device: str = "cpu", rng: Any = None) -> tuple[Any, ...]:
     """Random operands for a kernel: those that are not constants, in operand order.
 
-    Args:
-        operator: the operator to run.
-        device: a torch device.
-        rng: a ``torch.Generator``; the CPU's with seed 1 by default.
-
-    Raises:
-        UnsupportedOperator: a dtype that torch does not have.
-        MissingExtra: torch is not installed.
+    ``rng`` is a ``torch.Generator``; the CPU's with seed 1 by default. Errors as for :func:`make_kernel`.
     """
     torch = require("torch", "torch", "running operators")
     rng = rng if rng is not None else torch.Generator().manual_seed(1)
@@ -150,11 +117,7 @@ def activations(operator: Operator, device: str = "cpu", rng: Any = None) -> tup
 
 
 def dtype_of(tensor: Tensor) -> Any:
-    """The torch dtype of a tensor.
-
-    Raises:
-        UnsupportedOperator: torch does not have the dtype, or cannot compute in it.
-    """
+    """The torch dtype of a tensor; UnsupportedOperator if torch does not have it, or cannot compute in it."""
     torch = require("torch", "torch", "running operators")
     if tensor.dtype not in TORCH_DTYPES:
         raise UnsupportedOperator(f"torch does not compute in {tensor.dtype}")
@@ -162,13 +125,9 @@ def dtype_of(tensor: Tensor) -> Any:
 
 
 def values_of(operator: Operator, at: int, device: str, rng: Any) -> Any:
-    """Random values for one operand: weights scaled so that activations stay near one, indices within their table.
+    """Random values for operand ``at``: weights scaled so that activations stay near one, indices within their table.
 
-    Args:
-        operator: the operator that reads them.
-        at: number of the operand.
-        device: a torch device.
-        rng: a ``torch.Generator``; values are drawn on its device.
+    ``rng`` is a ``torch.Generator``; values are drawn on its device.
     """
     torch = require("torch", "torch", "running operators")
     tensor, dtype = operator.inputs[at], dtype_of(operator.inputs[at])
@@ -370,11 +329,11 @@ def _cell(torch: Any, op: Operator) -> Call:
         return x[both[0]].chunk(2) if both else [x[b] for b in biases]
 
     if op.kind == "LSTMCell":
-        h, c = states
+        hidden_at, cell_at = states
         single = len(op.outputs) == 1
 
         def lstm(x: Sequence[Any]) -> Any:
-            result = run(x[0], (x[h], x[c]), x[first], x[second], *bias(x))
+            result = run(x[0], (x[hidden_at], x[cell_at]), x[first], x[second], *bias(x))
             return result[0] if single else result
 
         return lstm

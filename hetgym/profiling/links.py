@@ -29,27 +29,16 @@ _AHEAD = 100_000  # clock cycles by which the host runs ahead, some 50 us
 
 @dataclass(frozen=True)
 class LinkTimes:
-    """A measured link.
+    """A measured link."""
 
-    Args:
-        start: name of the sender.
-        end: name of the receiver.
-        sizes: sizes of the messages [byte].
-        seconds: median time of each size [s].
-        latency: latency of the fitted line [s].
-        bandwidth: bandwidth of the fitted line [byte/s].
-        misfit: mean relative distance of the times from the line; large if caches matter.
-        flag: half a round trip of a message without content [s]; NaN if not measured.
-    """
-
-    start: str
-    end: str
-    sizes: tuple[int, ...]
-    seconds: tuple[float, ...]
-    latency: float
-    bandwidth: float
-    misfit: float
-    flag: float = float("nan")
+    start: str  # name of the sender
+    end: str  # name of the receiver
+    sizes: tuple[int, ...]  # sizes of the messages [byte]
+    seconds: tuple[float, ...]  # median time of each size [s]
+    latency: float  # latency of the fitted line [s]
+    bandwidth: float  # bandwidth of the fitted line [byte/s]
+    misfit: float  # mean relative distance of the times from the line; large if caches matter
+    flag: float = float("nan")  # half a round trip of a message without content [s]; NaN if not measured
 
     @classmethod
     def of(
@@ -61,17 +50,10 @@ class LinkTimes:
 
 
 def fit_line(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, float, float]:
-    """Fit latency and bandwidth, both non-negative, by least squares of relative errors.
+    """Latency [s], bandwidth [byte/s] and mean relative error of a line, by least squares of relative errors.
 
-    Args:
-        sizes: [n] bytes, at least two different ones.
-        seconds: [n] times, positive.
-
-    Returns:
-        Latency [s], bandwidth [byte/s] and the mean relative error of the line.
-
-    Raises:
-        ProfilingError: too few sizes, or times that are not positive.
+    ``sizes`` are [n] bytes, at least two different ones, and ``seconds`` [n] times; anything else is a ProfilingError.
+    Latency and bandwidth are not negative.
 
     >>> latency, bandwidth, misfit = fit_line([1e3, 1e6], [1.1e-6, 101e-6])
     >>> f"{latency:.2g} {bandwidth:.3g} {misfit:.1f}"
@@ -100,21 +82,12 @@ def measure_process_link(
     A time runs from the start of writing to the moment when the other process sees that the tensor is complete and can
     be read in place. Sources are freshly computed; the destinations were read by the receiver before, as in a graph
     that runs repeatedly. Processes that share a core are timed as well, but such times include context switches and do
-    not describe a link.
-
-    Args:
-        start: cores of the sender.
-        end: cores of the receiver.
-        sizes: sizes of the messages, at most 1 GiB each [byte].
-        rounds: number of messages of each size in each of three passes.
-        limit: time after which the measurement is aborted [s].
-
-    Returns:
-        The link, whose ends are named after their cores.
+    not describe a link. Sizes are at most 1 GiB [byte]; each has ``rounds`` messages in each of three passes. The ends
+    of the link are named after their cores.
 
     Raises:
         ConfigError: sizes or rounds out of range.
-        ProfilingError: a process failed, or was not done in time.
+        ProfilingError: a process failed, or was not done within ``limit`` [s].
     """
     sizes = sorted(sizes)
     if not sizes or sizes[0] < 1 or sizes[-1] > _LARGEST or rounds < 1:
@@ -158,16 +131,10 @@ def _shared_memory(size: int) -> Iterator[int]:
 
 
 def measure_cuda_link(start: str, end: str, sizes: Sequence[int] = SIZES, rounds: int = 15) -> LinkTimes:
-    """Time copies between host and GPU or between two GPUs, with CUDA events around each.
+    """Time ``rounds`` copies of each size [byte] between host and GPU or two GPUs, with CUDA events around each.
 
     Host memory is page-locked. Copies are queued, as in a runtime. The time that the host needs to issue a copy belongs
     to the device's launch overhead and is not included.
-
-    Args:
-        start: ``cpu`` or a CUDA device such as ``cuda:0``.
-        end: ``cpu`` or a CUDA device; at least one of the two ends is a CUDA device.
-        sizes: sizes of the copies [byte].
-        rounds: number of copies of each size.
 
     Raises:
         ConfigError: no CUDA device among the ends.

@@ -5,8 +5,6 @@ network: convolutions with batch norms and residual sums, depthwise and grouped 
 concatenations, or transformer blocks with fused or separate heads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -43,16 +41,8 @@ class _Convolutional:
         half = kernel // 2
         after = (side - 1) * stride + kernel - shape[2] - half  # the rest of "same" padding
         pads = (half, half, max(after, 0), max(after, 0))
-        return self.net.one(
-            name,
-            "Conv",
-            operands,
-            (self.batch, out, side, side),
-            kernel_shape=(kernel, kernel),
-            strides=(stride, stride),
-            pads=pads,
-            group=group,
-        )
+        more = {"kernel_shape": (kernel, kernel), "strides": (stride, stride), "pads": pads}
+        return self.net.one(name, "Conv", operands, (self.batch, out, side, side), **more, group=group)
 
     def norm(self, x: Value) -> Value:
         name, channels = self.at("norm"), x.tensor.shape[1]
@@ -70,33 +60,29 @@ class _Convolutional:
     def pool(self, x: Value, stride: int, kind: str = "MaxPool", kernel: int = 3) -> Value:
         side, kernel = -(-x.tensor.shape[2] // stride), max(kernel, stride)
         shape = (*x.tensor.shape[:2], side, side)
-        return self.net.one(
-            self.at("pool"),
-            kind,
-            [x],
-            shape,
-            kernel_shape=(kernel, kernel),
-            strides=(stride, stride),
-            pads=(0, 0, 0, 0) if stride == kernel else (kernel // 2,) * 4,
-        )
+        pads = (0, 0, 0, 0) if stride == kernel else (kernel // 2,) * 4
+        more = {"kernel_shape": (kernel, kernel), "strides": (stride, stride), "pads": pads}
+        return self.net.one(self.at("pool"), kind, [x], shape, **more)
 
     def shuffle(self, x: Value, groups: int) -> Value:
-        b, c, h, w = x.tensor.shape
-        y = self.net.one(self.at("reshape"), "Reshape", [x], (b, groups, c // groups, h, w))
-        y = self.net.one(self.at("transpose"), "Transpose", [y], (b, c // groups, groups, h, w), perm=(0, 2, 1, 3, 4))
-        return self.net.one(self.at("reshape"), "Reshape", [y], (b, c, h, w))
+        batch, channels, h, w = x.tensor.shape
+        y = self.net.one(self.at("reshape"), "Reshape", [x], (batch, groups, channels // groups, h, w))
+        y = self.net.one(
+            self.at("transpose"), "Transpose", [y], (batch, channels // groups, groups, h, w), perm=(0, 2, 1, 3, 4)
+        )
+        return self.net.one(self.at("reshape"), "Reshape", [y], (batch, channels, h, w))
 
     def head(self, x: Value, classes: int) -> DataflowGraph:
-        b, c = x.tensor.shape[:2]
+        batch, channels = x.tensor.shape[:2]
         kind = "GlobalAveragePool" if self.rng.random() < 0.6 else "ReduceMean"
-        shape = (b, c, 1, 1) if kind == "GlobalAveragePool" else (b, c)
+        shape = (batch, channels, 1, 1) if kind == "GlobalAveragePool" else (batch, channels)
         axes: dict[str, Attribute] = {} if kind == "GlobalAveragePool" else {"axes": (2, 3), "keepdims": 0}
         y = self.net.one(self.at("mean"), kind, [x], shape, **axes)
         if len(shape) == 4:
-            y = self.net.one(self.at("flatten"), "Reshape", [y], (b, c))
-        weights = [weight_of("head.weight", classes, c), weight_of("head.bias", classes)]
-        y = self.net.one("head", "Gemm", [y, *weights], (b, classes), transB=1)
-        self.net.one("softmax", "Softmax", [y], (b, classes), axis=-1)
+            y = self.net.one(self.at("flatten"), "Reshape", [y], (batch, channels))
+        weights = [weight_of("head.weight", classes, channels), weight_of("head.bias", classes)]
+        y = self.net.one("head", "Gemm", [y, *weights], (batch, classes), transB=1)
+        self.net.one("softmax", "Softmax", [y], (batch, classes), axis=-1)
         return self.net.graph()
 
 
@@ -122,112 +108,114 @@ def _start(name: str, rng: np.random.Generator, samples: int, budget: int) -> tu
 
 def plain(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
     """Convolutions and pools in a row, then wide products (AlexNet, VGG)."""
-    b, image = _start("plain", rng, samples, 224 * 224)
+    build, image = _start("plain", rng, samples, 224 * 224)
     width = _width(rng, 16, 64)
     kernel, stride = [(3, 1), (5, 1), (7, 2), (11, 4)][int(rng.integers(4))]
-    x = b.unary(b.conv(image, width, kernel, stride))
+    x = build.unary(build.conv(image, width, kernel, stride))
     for _ in range(int(rng.integers(2, 5))):
-        x = b.pool(x, 2, "MaxPool" if rng.random() < 0.8 else "AveragePool", int(rng.choice([2, 3])))
+        x = build.pool(x, 2, "MaxPool" if rng.random() < 0.8 else "AveragePool", int(rng.choice([2, 3])))
         width = min(width * 2, 512)
         for _ in range(int(rng.integers(1, 4))):
-            x = b.unary(b.conv(x, width, int(rng.choice([3, 3, 3, 5]))))
+            x = build.unary(build.conv(x, width, int(rng.choice([3, 3, 3, 5]))))
         if rng.random() < 0.25:
-            x = b.net.one(b.at("lrn"), "LRN", [x], x.tensor.shape, size=5)
+            x = build.net.one(build.at("lrn"), "LRN", [x], x.tensor.shape, size=5)
         if x.tensor.shape[2] < 4:
             break
     size = int(np.prod(x.tensor.shape[1:]))
-    y = b.net.one("flatten", "Reshape", [x], (b.batch, size))
+    y = build.net.one("flatten", "Reshape", [x], (build.batch, size))
     for name in ("first", "second")[: int(rng.integers(1, 3))]:
         wide = _width(rng, 256, 4096 if size < 20000 else 1024)
         weights = [weight_of(f"{name}.weight", wide, y.tensor.shape[1]), weight_of(f"{name}.bias", wide)]
-        y = b.unary(b.net.one(name, "Gemm", [y, *weights], (b.batch, wide), transB=1))
-    return b.net.graph()
+        y = build.unary(build.net.one(name, "Gemm", [y, *weights], (build.batch, wide), transB=1))
+    return build.net.graph()
 
 
 def residual(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
     """Bottlenecks or pairs of convolutions with a sum around them (ResNet)."""
-    b, image = _start("residual", rng, samples, 2 * 224 * 224)
+    build, image = _start("residual", rng, samples, 2 * 224 * 224)
     width, bottleneck, separate = _width(rng, 16, 64), rng.random() < 0.6, rng.random() < 0.3
-    normalise = b.scale if separate else b.norm
-    x = b.pool(b.unary(normalise(b.conv(image, width, 7, 2))), 2)
+    normalise = build.scale if separate else build.norm
+    x = build.pool(build.unary(normalise(build.conv(image, width, 7, 2))), 2)
     add = "Sum" if rng.random() < 0.5 else "Add"
     for stage in range(int(rng.integers(2, 5))):
         out, stride = width * (4 if bottleneck else 1), 1 if stage == 0 else 2
         for _ in range(int(rng.integers(1, 4))):
             if bottleneck:
-                y = b.unary(normalise(b.conv(x, width, 1, stride)))
-                y = b.unary(normalise(b.conv(y, width, 3)))
-                y = normalise(b.conv(y, out, 1))
+                y = build.unary(normalise(build.conv(x, width, 1, stride)))
+                y = build.unary(normalise(build.conv(y, width, 3)))
+                y = normalise(build.conv(y, out, 1))
             else:
-                y = normalise(b.conv(b.unary(normalise(b.conv(x, width, 3, stride))), out, 3))
-            short = x if stride == 1 and x.tensor.shape == y.tensor.shape else normalise(b.conv(x, out, 1, stride))
-            x = b.unary(b.net.one(b.at("add"), add, [y, short], y.tensor.shape))
+                y = normalise(build.conv(build.unary(normalise(build.conv(x, width, 3, stride))), out, 3))
+            short = x if stride == 1 and x.tensor.shape == y.tensor.shape else normalise(build.conv(x, out, 1, stride))
+            x = build.unary(build.net.one(build.at("add"), add, [y, short], y.tensor.shape))
             stride = 1
         width = min(2 * width, 512)
         if x.tensor.shape[2] < 7:
             break
-    return b.head(x, _width(rng, 10, 1000))
+    return build.head(x, _width(rng, 10, 1000))
 
 
 def separable(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
     """Depthwise and grouped convolutions, expansions and channel shuffles (MobileNet, ShuffleNet)."""
-    b, image = _start("separable", rng, samples, 4 * 224 * 224)
+    build, image = _start("separable", rng, samples, 4 * 224 * 224)
     groups = int(rng.choice([1, 1, 2, 3, 4]))
     width = groups * 4 * _width(rng, 3, 12)
-    x = b.unary(b.norm(b.conv(image, width, 3, 2)), "Relu" if rng.random() < 0.6 else "Clip")
+    x = build.unary(build.norm(build.conv(image, width, 3, 2)), "Relu" if rng.random() < 0.6 else "Clip")
     kind = str(rng.choice(["Relu", "Clip", "HardSwish", "Swish"]))
     for _ in range(int(rng.integers(3, 6))):
         stride = 2 if x.tensor.shape[2] > 7 and rng.random() < 0.7 else 1
         wide = width * int(rng.choice([1, 1, 2, 4, 6]))
-        y = b.unary(b.norm(b.conv(x, wide, 1, group=groups)), kind)
+        y = build.unary(build.norm(build.conv(x, wide, 1, group=groups)), kind)
         if groups > 1:
-            y = b.shuffle(y, groups)
-        y = b.norm(b.conv(y, wide, int(rng.choice([3, 3, 5])), stride, group=wide))
-        y = b.norm(b.conv(b.unary(y, kind), width, 1, group=groups))
+            y = build.shuffle(y, groups)
+        y = build.norm(build.conv(y, wide, int(rng.choice([3, 3, 5])), stride, group=wide))
+        y = build.norm(build.conv(build.unary(y, kind), width, 1, group=groups))
         if stride == 1 and y.tensor.shape == x.tensor.shape:
-            x = b.net.one(b.at("add"), "Add", [x, y], x.tensor.shape)
+            x = build.net.one(build.at("add"), "Add", [x, y], x.tensor.shape)
         elif stride == 2 and rng.random() < 0.4:
-            z = b.pool(x, 2, "AveragePool")
-            x = b.unary(
-                b.net.one(
-                    b.at("concat"), "Concat", [z, y], (*y.tensor.shape[:1], 2 * width, *y.tensor.shape[2:]), axis=1
+            z = build.pool(x, 2, "AveragePool")
+            x = build.unary(
+                build.net.one(
+                    build.at("concat"), "Concat", [z, y], (*y.tensor.shape[:1], 2 * width, *y.tensor.shape[2:]), axis=1
                 )
             )
             width *= 2
         else:
             x = y
-    return b.head(x, _width(rng, 10, 1000))
+    return build.head(x, _width(rng, 10, 1000))
 
 
 def dense(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
     """Every layer reads all before it (DenseNet), or branches meet in a concatenation (Inception, SqueezeNet)."""
-    b, image = _start("dense", rng, samples, 2 * 224 * 224)
-    x = b.unary(b.norm(b.conv(image, _width(rng, 16, 64), int(rng.choice([3, 7])), 2)))
-    x = b.pool(x, 2)
+    build, image = _start("dense", rng, samples, 2 * 224 * 224)
+    x = build.unary(build.norm(build.conv(image, _width(rng, 16, 64), int(rng.choice([3, 7])), 2)))
+    x = build.pool(x, 2)
     growth, branched = _width(rng, 8, 48), rng.random() < 0.6
     for _ in range(int(rng.integers(1, 4))):
         for _ in range(int(rng.integers(2, 5))):
             if branched:
-                parts = [b.unary(b.conv(x, _width(rng, 16, 192), 1))]
+                parts = [build.unary(build.conv(x, _width(rng, 16, 192), 1))]
                 for kernel in (3, 5)[: int(rng.integers(1, 3))]:
-                    inner = b.unary(b.conv(x, _width(rng, 16, 96), 1))
-                    parts.append(b.unary(b.conv(inner, _width(rng, 16, 256), kernel)))
+                    inner = build.unary(build.conv(x, _width(rng, 16, 96), 1))
+                    parts.append(build.unary(build.conv(inner, _width(rng, 16, 256), kernel)))
                 if rng.random() < 0.5:
                     parts.append(
-                        b.unary(
-                            b.conv(b.pool(x, 1, str(rng.choice(["MaxPool", "AveragePool"]))), _width(rng, 16, 128), 1)
+                        build.unary(
+                            build.conv(
+                                build.pool(x, 1, str(rng.choice(["MaxPool", "AveragePool"]))), _width(rng, 16, 128), 1
+                            )
                         )
                     )
             else:
-                y = b.conv(b.unary(b.norm(x)), 4 * growth, 1)
-                parts = [x, b.conv(b.unary(b.norm(y)), growth, 3)]
+                y = build.conv(build.unary(build.norm(x)), 4 * growth, 1)
+                parts = [x, build.conv(build.unary(build.norm(y)), growth, 3)]
             channels = summed(part.tensor.shape[1] for part in parts)
-            x = b.net.one(b.at("concat"), "Concat", parts, (b.batch, channels, *x.tensor.shape[2:]), axis=1)
-        x = b.conv(b.unary(b.norm(x)), max(8, x.tensor.shape[1] // 2), 1)
+            x = build.net.one(build.at("concat"), "Concat", parts, (build.batch, channels, *x.tensor.shape[2:]), axis=1)
+        x = build.conv(build.unary(build.norm(x)), max(8, x.tensor.shape[1] // 2), 1)
         if x.tensor.shape[2] < 8:
             break
-        x = b.pool(x, 2, "AveragePool" if rng.random() < 0.5 else "MaxPool", 2)
-    return b.head(x, _width(rng, 10, 1000))
+        x = build.pool(x, 2, "AveragePool" if rng.random() < 0.5 else "MaxPool", 2)
+    return build.head(x, _width(rng, 10, 1000))
 
 
 def attention(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
@@ -310,32 +298,13 @@ def recurrent(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
 
 
 GENERATORS: tuple[Callable[[np.random.Generator, int], DataflowGraph], ...] = (
-    plain,
-    residual,
-    separable,
-    dense,
-    attention,
-    separate_heads,
-    recurrent,
-    residual,
-    separable,
-    dense,
-    attention,
-)
+    plain, residual, separable, dense, attention, separate_heads, recurrent, residual, separable, dense, attention,
+)  # fmt: skip
 """Generators in the order in which they are drawn; common families occur twice."""
 
 
 def random_networks(count: int, seed: int = 0, size: Size = CORE) -> list[DataflowGraph]:
-    """Random networks of all families in turn.
-
-    Args:
-        count: number of networks.
-        seed: seed of all randomness.
-        size: how large they are at most; larger ones are drawn again.
-
-    Returns:
-        Networks called ``random-<number>-<family>``.
-    """
+    """Random networks of all families in turn, called ``random-<number>-<family>``; larger ones are drawn again."""
     found: list[DataflowGraph] = []
     rng = np.random.default_rng(seed)
     while len(found) < count:

@@ -32,19 +32,12 @@ _ARRAY = {"cpu": 128 << 20, "cuda": 1 << 30}  # bytes; larger than a process's s
 
 @dataclass(frozen=True)
 class Peaks:
-    """Sustained rates of a device.
+    """Sustained rates of a device."""
 
-    Args:
-        flops: dtype -> FLOP/s of the fastest square product.
-        copy: bytes read and written by a copy over its time [byte/s].
-        triad: the same of a = b + s · c.
-        dispatch: time of the smallest operator within a sequence of such operators [s].
-    """
-
-    flops: Mapping[str, float]
-    copy: float
-    triad: float
-    dispatch: float
+    flops: Mapping[str, float]  # dtype -> FLOP/s of the fastest square product
+    copy: float  # bytes read and written by a copy over its time [byte/s]
+    triad: float  # the same of a = b + s · c
+    dispatch: float  # time of the smallest operator within a sequence of such operators [s]
 
     @property
     def bandwidth(self) -> float:
@@ -53,11 +46,7 @@ class Peaks:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> Peaks:
-        """Read the answer of a measuring process.
-
-        Raises:
-            ProfilingError: it lacks a figure, or one is not positive and finite.
-        """
+        """Read the answer of a measuring process; ProfilingError if a figure is missing, or not positive and finite."""
         try:
             flops = {str(dtype): float(rate) for dtype, rate in answer["flops"].items()}
             found = cls(flops, *(float(answer[key]) for key in ("copy", "triad", "dispatch")))
@@ -70,29 +59,15 @@ class Peaks:
 
 
 def measure_peaks(host: HostSettings, budget: float = 1.0, limit: float = 300.0) -> Peaks:
-    """Measure a CPU device in a separate process with the device's cores and caps.
-
-    Args:
-        host: settings of the device.
-        budget: time to measure each figure [s].
-        limit: time after which the measurement is aborted [s].
-
-    Raises:
-        ProfilingError: the process failed, or was not done in time.
-    """
+    """Measure a CPU device in a process with its cores and caps, within ``limit`` [s], ``budget`` a figure."""
     with Child("hetgym.profiling.peaks", {"budget": budget}, host) as child:
         return Peaks.of(child.answer(limit))
 
 
 def peaks_here(device: str = "cpu", budget: float = 1.0) -> Peaks:
-    """Measure a device from this process; a CPU as this process is bound and capped.
+    """Measure a device (``cpu``, as this process is bound and capped, or ``cuda:0``) from this process.
 
-    Args:
-        device: ``cpu`` or a CUDA device such as ``cuda:0``.
-        budget: seconds for each figure.
-
-    Raises:
-        MissingExtra: torch is not installed, or sees no such device.
+    Each figure takes ``budget`` [s]. Without torch or such a device it raises MissingExtra.
     """
     kind = device.partition(":")[0]
     flops = {dtype: rate for dtype in DTYPES[kind] if (rate := product_rate(dtype, device, budget)) > 0}
@@ -101,18 +76,10 @@ def peaks_here(device: str = "cpu", budget: float = 1.0) -> Peaks:
 
 
 def product_rate(dtype: str, device: str = "cpu", budget: float = 1.0) -> float:
-    """FLOP/s of the fastest square product within a time budget.
+    """FLOP/s of the fastest square product within a time budget [s]; 0 if torch cannot multiply in that dtype.
 
     Sizes double as long as the next one fits into a fifth of the budget. So a library without a fast kernel for a
     dtype is detected on small matrices and does not take minutes on large ones.
-
-    Args:
-        dtype: name of a dtype.
-        device: see :func:`peaks_here`.
-        budget: seconds in all, about.
-
-    Returns:
-        The rate [FLOP/s]; 0 if torch cannot multiply in that dtype.
     """
     torch = require("torch", "torch", "measuring peaks")
     clock = _clock(device)
@@ -132,18 +99,10 @@ def product_rate(dtype: str, device: str = "cpu", budget: float = 1.0) -> float:
 
 
 def memory_rates(device: str = "cpu", budget: float = 1.0, size: int | None = None) -> tuple[float, float]:
-    """Bytes moved over time by a copy and by the triad a = b + s · c (McCalpin, STREAM, 1995).
+    """Bytes moved over time by a copy and by the triad a = b + s · c (McCalpin, STREAM, 1995) [byte/s].
 
     As in STREAM, bytes are those that the program reads and writes; cache lines that are fetched only to be written
-    do not count.
-
-    Args:
-        device: see :func:`peaks_here`.
-        budget: seconds in all, about.
-        size: bytes of each array; by default 128 MiB on a CPU, 1 GiB on a GPU.
-
-    Returns:
-        Copy and triad [byte/s].
+    do not count. Arrays have ``size`` bytes: by default 128 MiB on a CPU, 1 GiB on a GPU.
     """
     torch = require("torch", "torch", "measuring peaks")
     clock = _clock(device)
@@ -159,10 +118,6 @@ def dispatch_cost(device: str = "cpu", rounds: int = 30) -> float:
 
     On a CPU this is the time of Python, of the dispatcher and of the allocation of a result. On a GPU it is the slower
     of launching and starting a kernel, which limits graphs of small operators.
-
-    Args:
-        device: see :func:`peaks_here`.
-        rounds: number of timed sequences of 512 operators.
     """
     torch = require("torch", "torch", "measuring peaks")
     x = torch.ones(1, device=device)

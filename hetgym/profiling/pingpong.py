@@ -4,8 +4,6 @@
 monotonic one, which all cores share.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 import os
@@ -55,11 +53,7 @@ class End:
         self.data[:: mmap.PAGESIZE].sum()  # no page fault later
 
     def wait(self, word: int, value: int) -> None:
-        """Return when a word has reached a value.
-
-        Raises:
-            ProfilingError: the other end does not answer, or the parent is gone.
-        """
+        """Return when a word has reached a value; ProfilingError without an answer, or when the parent is gone."""
         words = self.words
         while True:
             for _ in range(1 if self._crowded else _LOOKS):
@@ -77,17 +71,11 @@ class End:
 
 
 def send(end: End, sizes: list[int], rounds: int) -> tuple[FloatArray, FloatArray]:
-    """Run the sending end.
-
-    Args:
-        end: this end.
-        sizes: sizes of the messages [byte].
-        rounds: number of messages of each size in each of three passes through the sizes; there are twenty times as
-            many flags without a message.
+    """Run the sending end, with ``rounds`` messages of each size [byte] in each of three passes through the sizes.
 
     Returns:
-        [20 rounds] half round trips of a flag [s]; [sizes, 3 rounds] times from the start of writing a tensor to
-        shared memory until the other end sees that it is complete [s].
+        [20 rounds] half round trips of a flag without a message [s]; [sizes, 3 rounds] times from the start of writing
+        a tensor to shared memory until the other end sees that it is complete [s].
     """
     words, clock, message = end.words, perf_counter_ns, 0
     flags = np.empty(20 * rounds)

@@ -1,7 +1,5 @@
 """Plans: the items that a profile measures."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,11 +23,7 @@ _LONGEST = 64 << 20
 def design_items(names: Sequence[str], share: float = 1.0, seed: int = 0, size: Size = CORE) -> list[Item]:
     """Items for isolated operators of space-filling designs: forward, and backward as far as a design includes it.
 
-    Args:
-        names: names of designs; empty = all.
-        share: number of shapes as a share of each design's count; may exceed 1.
-        seed: seed of the designs.
-        size: how large the operators are at most.
+    Without names all designs count. ``share`` is that of each design's count and may exceed 1.
 
     Raises:
         UnknownName: no such design.
@@ -51,24 +45,15 @@ def network_items(count: int, seed: int = 0, size: Size = CORE) -> list[Item]:
 
 
 def model_items(models: Sequence[str]) -> list[Item]:
-    """Items for given models, measured as whole graphs: zoo names, ``.onnx``, ``.pt2`` or ``.json`` files.
-
-    Raises:
-        UnknownName: no such model.
-        GraphError: a file that cannot be read.
-    """
+    """Items for given models, measured as whole graphs: zoo names, ``.onnx``, ``.pt2`` or ``.json`` files."""
     return [Item(plain(Path(model).stem), graph=load_graph(model)) for model in models]
 
 
 def table_items(path: str | Path) -> list[Item]:
     """Items for isolated operators that a CSV file lists.
 
-    Args:
-        path: its first line names the columns: ``kind``, ``inputs`` and ``outputs``, and if wanted
-            ``attributes``, ``direction`` and ``source``, as in a table of measurements.
-
-    Raises:
-        ConfigError: the file is unreadable, or a line is not an operator; the message names the line.
+    Its first line names the columns: ``kind``, ``inputs`` and ``outputs``, and if wanted ``attributes``, ``direction``
+    and ``source``, as in a table of measurements. A line that is not an operator is a ConfigError that names it.
     """
     file = as_path(path, "a list of shapes", ConfigError)
     try:

@@ -33,19 +33,12 @@ _START_LIMIT = 120.0  # longest time for a worker to start and import torch [s]
 
 @dataclass(frozen=True)
 class Item:
-    """One thing to measure: an operator alone, or a graph as a whole.
+    """One thing to measure: an operator alone, or a graph as a whole."""
 
-    Args:
-        source: the design or graph that it belongs to.
-        operator: the operator, with ``direction``; None for a graph.
-        graph: the graph; None for an operator.
-        direction: ``forward`` or ``backward``.
-    """
-
-    source: str
-    operator: Operator | None = None
-    graph: DataflowGraph | None = None
-    direction: str = "forward"
+    source: str  # the design or graph that it belongs to
+    operator: Operator | None = None  # the operator, with `direction`; None for a graph
+    graph: DataflowGraph | None = None  # the graph; None for an operator
+    direction: str = "forward"  # `forward` or `backward`
 
     def __post_init__(self) -> None:
         if (self.operator is None) == (self.graph is None):
@@ -81,16 +74,7 @@ class Item:
 
 
 class Worker:
-    """A measuring process that is restarted whenever it was killed.
-
-    Args:
-        settings: settings of the process.
-        memory_limit: see :func:`~hetgym.profiling.worker.serve`.
-        device: ``cpu``, or a CUDA device such as ``cuda:0``.
-
-    Raises:
-        ProfilingError: the process does not start.
-    """
+    """A measuring process that is restarted whenever it was killed; ProfilingError if it does not start."""
 
     def __init__(self, settings: HostSettings, memory_limit: float = 8e9, device: str = "cpu") -> None:
         self._arguments = json.dumps(
@@ -106,15 +90,7 @@ class Worker:
         self.stop()
 
     def ask(self, request: dict[str, Any], limit: float) -> dict[str, Any] | None:
-        """Send a request.
-
-        Args:
-            request: see :mod:`~hetgym.profiling.worker`.
-            limit: longest wait [s].
-
-        Returns:
-            The answer; None if there was none in time, or the process died.
-        """
+        """The answer to a request of :mod:`~hetgym.profiling.worker`; None if none came within ``limit`` [s]."""
         process = self._running()
         assert process.stdin is not None
         try:
@@ -216,14 +192,10 @@ class Profile:
             raise ConfigError(f"{journal}: cannot be written ({error.strerror or error})") from error
 
     def missing(self, items: Iterable[Item], passes: int = 1) -> list[Item]:
-        """The items that are still to be measured, in the order of measurement.
+        """The items that are still to be measured in ``passes`` passes, in the order of measurement.
 
         Each pass takes all items in a different random order. This turns drift of the machine (clocks, other load) into
         noise, and makes the remaining time predictable.
-
-        Args:
-            items: all items of the profile.
-            passes: number of measurements of each item.
         """
         done = Counter(tuple(row.row()[:7]) for row in self.journal.rows)
         wanted = {item.key: item for item in items}
@@ -237,15 +209,10 @@ class Profile:
     def run(
         self, items: Sequence[Item], passes: int = 1, progress: Callable[[Item, str], None] | None = None
     ) -> Measurements:
-        """Measure the missing items; :meth:`finish` then writes the table.
+        """Measure the missing items; :meth:`finish` then writes the table, sorted by context, source and operator.
 
-        Args:
-            items: all items of the profile.
-            passes: number of measurements of each item, far apart in time; the median of their medians is kept.
-            progress: called after each item with its status.
-
-        Returns:
-            The table, sorted by context, source and operator.
+        Of ``passes`` measurements of each item, far apart in time, the median of the medians is kept. ``progress`` is
+        called after each item with its status.
 
         Raises:
             ProfilingError: the measuring process cannot be started.
@@ -260,14 +227,7 @@ class Profile:
         return Measurements(merged(self.journal.rows), self.path.name.partition(".")[0])
 
     def finish(self, dataset: Dataset) -> None:
-        """Write the table and its card, then remove the journal.
-
-        Args:
-            dataset: the table that :meth:`run` returned, with the machine and the device.
-
-        Raises:
-            ArtefactError: a file cannot be written; the journal stays.
-        """
+        """Write the table of :meth:`run` and its card, then remove the journal, which stays after an error."""
         dataset.save(self.path)
         self.journal.path.unlink()
 
@@ -294,8 +254,7 @@ class Profile:
 def merged(rows: Iterable[Measurement]) -> tuple[Measurement, ...]:
     """Merge repeated measurements of operators: medians of the times, sums of the repetitions.
 
-    Returns:
-        Rows sorted by context, source and operator; an operator that failed in some passes only has times.
+    Rows are sorted by context, source and operator; an operator that failed in some passes only has times.
     """
     members: dict[tuple[str, ...], list[Measurement]] = {}
     for row in rows:

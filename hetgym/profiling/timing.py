@@ -13,19 +13,12 @@ from hetgym._types import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Summary of repeated measurements.
+    """Summary of repeated measurements."""
 
-    Attributes:
-        seconds: median [s].
-        p10: tenth percentile [s].
-        p90: ninetieth percentile [s].
-        repetitions: number of measurements.
-    """
-
-    seconds: float
-    p10: float
-    p90: float
-    repetitions: int
+    seconds: float  # median [s]
+    p10: float  # tenth percentile [s]
+    p90: float  # ninetieth percentile [s]
+    repetitions: int  # number of measurements
 
     @classmethod
     def of(cls, samples: FloatArray) -> Timing:
@@ -35,27 +28,14 @@ class Timing:
 
 
 def repeat(
-    run: Callable[[], float],
-    *,
-    minimum: int = 9,
-    maximum: int = 45,
-    precision: float = 0.015,
-    budget: float = 0.6,
+    run: Callable[[], float], *, minimum: int = 9, maximum: int = 45, precision: float = 0.015, budget: float = 0.6
 ) -> Timing:
-    """Repeat a measurement until its median is precise enough.
+    """Repeat a measurement, which returns its time [s], until its median is precise enough.
 
-    The standard error of a median is about 0.93 times the interquartile range over the root of the
-    number of samples (McGill et al., The American Statistician 32(1), 1978).
-
-    Args:
-        run: function that makes one measurement and returns its time [s].
-        minimum: least number of samples, after two discarded ones.
-        maximum: largest number of samples.
-        precision: relative standard error of the median at which to stop.
-        budget: time after which no more samples are taken, once there are a third of the minimum [s].
-
-    Returns:
-        Median and percentiles.
+    The standard error of a median is about 0.93 times the interquartile range over the root of the number of samples
+    (McGill et al., The American Statistician 32(1), 1978). Samples end at ``precision``, the relative standard error,
+    between ``minimum``, after two discarded ones, and ``maximum``; or once there are a third of the minimum and
+    ``budget`` [s] is spent.
     """
     start = time.perf_counter()
     for _ in range(2):

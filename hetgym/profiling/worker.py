@@ -5,8 +5,6 @@ request is ``{"row": [...]}``, an operator as a row of the table, or ``{"graph":
 gets no answer in time kills the process and starts another. The process ends with its parent.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -31,15 +29,7 @@ from hetgym.profiling.kernels import activations, make_kernel
 def serve(
     settings: HostSettings, memory_limit: float, requests: IO[str], answers: IO[str], device: str = "cpu"
 ) -> None:
-    """Answer requests until their stream ends.
-
-    Args:
-        settings: settings of this process, whose environment was set before it started.
-        memory_limit: most memory that the process may allocate: of the system, or of the CUDA device [byte].
-        requests: stream of requests.
-        answers: stream for answers.
-        device: device to measure: ``cpu``, or a CUDA device.
-    """
+    """Answer requests until their stream ends."""
     settings.settle()
     _limit_memory(int(memory_limit), device)
     _warm_up(device)
