@@ -95,10 +95,7 @@ def adversary(
 
 
 def parse_budget(text: str) -> tuple[int, float | None]:
-    """A number of problems, and a limit of time [s] if the text is one.
-
-    Raises:
-        ConfigError: the text is neither a number nor a time.
+    """A number of problems, and a limit of time [s] if the text is one; ConfigError if it is neither.
 
     >>> parse_budget("2000"), parse_budget("10s") == (2**62, 10.0)
     ((2000, None), True)

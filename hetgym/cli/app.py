@@ -5,8 +5,6 @@ be written, 130 interrupted. Results go to stdout, progress and messages to stde
 need when they run, so that ``hetgym --help`` is quick.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import warnings

@@ -109,11 +109,7 @@ def _evaluation(against: str, by: str, pareto: bool, budgets: str, time_limit: s
 
 
 def _problems(suite: str, files: Sequence[Path] | None, devices: int | None) -> tuple[str, tuple[ProblemSpec, ...]]:
-    """The title of the run and its problems: of a suite, or from files.
-
-    Raises:
-        ConfigError: devices without files.
-    """
+    """The title of the run and its problems: of a suite, or from files, without which ``devices`` are an error."""
     from hetgym.workloads import ProblemSpec, load_suite
 
     if devices is not None and not files:

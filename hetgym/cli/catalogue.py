@@ -1,7 +1,5 @@
 """The catalogue: everything that hetgym knows by name, as rows for ``hetgym list``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -18,10 +16,7 @@ def graphs() -> list[Entry]:
     for name in [*zoo.names(), *zoo.language_models()]:
         graph = load_graph(name)
         sizes = {"operators": len(graph), "edges": len(graph.edges)}
-        amounts = {
-            "gflop": float(graph.flops.sum()) / 1e9,
-            "weights_mb": graph.model_bytes / 1e6,
-        }
+        amounts = {"gflop": float(graph.flops.sum()) / 1e9, "weights_mb": graph.model_bytes / 1e6}
         entries.append({"name": name, **sizes, **amounts})
     return entries
 
@@ -57,17 +52,8 @@ def decoders() -> list[Entry]:
     """Language models that training steps are planned for."""
     from hetgym.parallel import SIZES
 
-    return [
-        {
-            "name": name,
-            "blocks": size.blocks,
-            "hidden": size.hidden,
-            "heads": size.heads,
-            "sequence": size.sequence,
-            "dtype": size.dtype,
-        }
-        for name, size in SIZES.items()
-    ]
+    shown = ("blocks", "hidden", "heads", "sequence", "dtype")
+    return [{"name": name, **{key: getattr(size, key) for key in shown}} for name, size in SIZES.items()]
 
 
 def frameworks() -> list[Entry]:
@@ -76,10 +62,7 @@ def frameworks() -> list[Entry]:
 
     plain = Framework()
     return [
-        {
-            "name": name,
-            "settings": ", ".join(f"{k} {v}" for k, v in found.__dict__.items() if v != getattr(plain, k)),
-        }
+        {"name": name, "settings": ", ".join(f"{k} {v}" for k, v in found.__dict__.items() if v != getattr(plain, k))}
         for name, found in FRAMEWORKS.items()
     ]
 
@@ -95,17 +78,10 @@ def schedulers() -> list[Entry]:
     """Registered schedulers."""
     from hetgym.planning import rows
 
+    shown = ("kind", "plans_for", "complexity", "summary", "citation")
     return [
-        {
-            "name": b.name,
-            "also": list(b.aliases),
-            "kind": b.kind,
-            "plans for": b.plans_for,
-            "complexity": b.complexity,
-            "summary": b.summary,
-            "citation": b.citation,
-        }
-        for b in rows()
+        {"name": row.name, "also": list(row.aliases), **{key.replace("_", " "): getattr(row, key) for key in shown}}
+        for row in rows()
     ]
 
 
@@ -155,13 +131,8 @@ def recipes() -> list[Entry]:
 
     loaded = [(name, load_recipe(name)) for name in names()]
     return [
-        {
-            "name": name,
-            "algorithm": found.algorithm,
-            "env": found.env,
-            "steps": found.steps,
-            "summary": found.description,
-        }
+        {"name": name, **{key: getattr(found, key) for key in ("algorithm", "env", "steps")}}
+        | {"summary": found.description}
         for name, found in loaded
     ]
 
@@ -193,20 +164,10 @@ def policies() -> list[Entry]:
 
 
 CATALOGUES: dict[str, Callable[[], list[Entry]]] = {
-    "graphs": graphs,
-    "platforms": platforms,
-    "schedulers": schedulers,
-    "suites": suites,
-    "runtimes": runtimes,
-    "costs": costs,
-    "datasets": datasets,
-    "recipes": recipes,
-    "policies": policies,
-    "clusters": clusters,
-    "decoders": decoders,
-    "frameworks": frameworks,
-    "planners": planners,
-}
+    "graphs": graphs, "platforms": platforms, "schedulers": schedulers, "suites": suites, "runtimes": runtimes,
+    "costs": costs, "datasets": datasets, "recipes": recipes, "policies": policies, "clusters": clusters,
+    "decoders": decoders, "frameworks": frameworks, "planners": planners,
+}  # fmt: skip
 """Name of a catalogue -> function that gives its rows."""
 
 

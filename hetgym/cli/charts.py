@@ -1,7 +1,5 @@
 """Gantt charts in plain characters, for runs of few operators."""
 
-from __future__ import annotations
-
 from hetgym._text import plain
 from hetgym.sim import Trace
 
@@ -16,11 +14,7 @@ def chart(trace: Trace, until: float) -> list[str]:
     """A line for each device with its operators, and one for each pair of devices with the transfers between them.
 
     An operator is a box with its name, ``[a---]``; a transfer is ``a....>`` with the name of its source. What is too
-    short for its name is cut, and what is shorter than a character is left out.
-
-    Args:
-        trace: the run.
-        until: time at the right edge [s]; not less than the makespan.
+    short for its name is cut, and what is shorter than a character is left out. ``until`` is at the right edge [s].
     """
     p = trace.problem
     names, operators = ([plain(name) for name in listed] for listed in (p.device_names, p.operator_names))

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 SLOW = ("exact", "exhaustive")
 """Planners that ``all`` leaves out: they are for small problems."""
 
-ANY: dict[str, tuple[str, Any]] = {
-    "zero=any": ("zeros", (0, 1, 2, 3)),
-    "sequence=any": ("sequences", (False, True)),
-}
+ANY: dict[str, tuple[str, Any]] = {"zero=any": ("zeros", (0, 1, 2, 3)), "sequence=any": ("sequences", (False, True))}
 """Switches of a framework that the planner chooses: argument of the problem, and its values."""
 
 
@@ -71,12 +68,7 @@ def plan_step(
     output: Output,
     exports: Exports,
 ) -> int:
-    """Plan a training step, print the plan and write it to ``plan.json``; returns the exit code.
-
-    Raises:
-        UnknownName: no model, cluster, framework or planner of that name.
-        ProblemError: no plan fits in memory.
-    """
+    """Plan a training step, print the plan and write it to ``plan.json``; returns the exit code."""
     from hetgym._input.files import write_bytes
     from hetgym.baselines.parallel import PLANNERS, plan_training
     from hetgym.bench.folder import make_folder
@@ -233,15 +225,15 @@ def _stages(problem: TrainingProblem, plan: ParallelPlan, step: TrainingStep) ->
     from hetgym.errors import size
 
     table = table_of("stage", "layers", "GPUs", "busy", "memory", "of a GPU", left=("layers", "GPUs"))
-    for s in range(plan.depth):
-        pieces = plan.stages[s :: plan.depth]
+    for stage in range(plan.depth):
+        pieces = plan.stages[stage :: plan.depth]
         spans = [f"{piece.first} to {piece.last}" for piece in pieces]
         layers = ",\n".join(", ".join(spans[k : k + 2]) for k in range(0, len(spans), 2))
         counts = {group: pieces[0].groups.count(group) for group in dict.fromkeys(pieces[0].groups)}
         groups = " + ".join(f"{n} x {group.tensor} {group.pool}" for group, n in counts.items())
-        share = step.memory[s] / step.capacity[s]
-        busy = percent(step.busy[s] / step.pipeline)
-        table.add_row(str(s), layers, groups, busy, size(step.memory[s]), percent(share))
+        share = step.memory[stage] / step.capacity[stage]
+        busy = percent(step.busy[stage] / step.pipeline)
+        table.add_row(str(stage), layers, groups, busy, size(step.memory[stage]), percent(share))
     return table
 
 

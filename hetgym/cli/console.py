@@ -1,7 +1,5 @@
 """The terminal: results on stdout, progress and messages on stderr."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable
@@ -103,11 +101,7 @@ def print_path(label: str, path: object) -> None:
 
 
 def progress(console: Console) -> Progress:
-    """A bar with counts and the time left, gone at the end; tasks take a field ``what`` for what is under way.
-
-    Args:
-        console: console of stderr; nothing is shown if it is not a terminal.
-    """
+    """A bar with counts and the time left on a terminal, gone at the end; tasks have a field ``what``."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),

@@ -19,22 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Exports:
-    """Forms in which a plan is wanted.
+    """Forms in which a plan is wanted."""
 
-    Attributes:
-        wanted: form and file; None for the form's own file in the run's folder.
-        arguments: of :func:`hetgym.export_plan`.
-    """
-
-    wanted: Sequence[tuple[Format, Path | None]]
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    wanted: Sequence[tuple[Format, Path | None]]  # form and file; None for the form's own file in the run's folder
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # of export_plan
 
     def check(self, problem: Problem | None) -> None:
-        """Refuse forms that hold no plan of a problem, or of a training step (None), before one is searched for.
-
-        Raises:
-            ConfigError: such a form.
-        """
+        """Refuse (ConfigError) forms that hold no plan of a problem, or training step (None), before the search."""
         from hetgym.export.formats import check_export
 
         for form, _ in self.wanted:
@@ -63,10 +54,7 @@ class Exports:
 
 
 def parse_exports(texts: Sequence[str] | None) -> list[tuple[Format, Path | None]]:
-    """Forms and files of ``--export``.
-
-    Raises:
-        UnknownName: no such form.
+    """Forms and files of ``--export``; UnknownName if there is no such form.
 
     >>> [(form.name, file) for form, file in parse_exports(["llama.cpp", "json:my/plan.json"])]
     [('llama.cpp', None), ('json', PosixPath('my/plan.json'))]
@@ -80,16 +68,7 @@ def parse_exports(texts: Sequence[str] | None) -> list[tuple[Format, Path | None
 
 
 def check_exports(wanted: Sequence[tuple[Format, Path | None]], inputs: Sequence[str], results: Path) -> None:
-    """Refuse exports that would lose something, before the plan is made.
-
-    Args:
-        wanted: forms and files.
-        inputs: what the plan is read from: names or files.
-        results: folder of runs, which may not be there yet.
-
-    Raises:
-        ConfigError: an export to a file that is read, two exports to one file, or a file that cannot be written.
-    """
+    """Refuse (ConfigError) exports over ``inputs`` or each other, or that cannot be written, before planning."""
     from hetgym._input.files import check_writable, is_file
     from hetgym.export.formats import written_files
 

@@ -93,16 +93,8 @@ def scores_table(scores: Scores) -> Table:
     """Errors on held-out shapes by class of operators."""
     from hetgym.cli.tables import table_of
 
-    table = table_of(
-        "class",
-        "n",
-        "mean",
-        "median",
-        "P90",
-        "bias",
-        left=("class",),
-        title="held-out shapes, operators of at least 50 us",
-    )
+    title = "held-out shapes, operators of at least 50 us"
+    table = table_of("class", "n", "mean", "median", "P90", "bias", left=("class",), title=title)
     for name, score in scores.by_class().items():
         table.add_row(name, *_cells(score))
     table.add_section()

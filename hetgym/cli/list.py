@@ -1,7 +1,5 @@
 """``hetgym list``: everything that hetgym knows by name."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -39,8 +39,7 @@ ExportOption = Annotated[
     ),
 ]
 BatchOption = Annotated[
-    int | None,
-    typer.Option(min=1, max=LARGEST_SIZE, help="Batch size. Default: the one of an ONNX model, else 1."),
+    int | None, typer.Option(min=1, max=LARGEST_SIZE, help="Batch size. Default: the one of an ONNX model, else 1.")
 ]
 DimsOption = Annotated[
     list[str] | None,
@@ -68,19 +67,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as J
 
 @dataclass(frozen=True)
 class Output:
-    """The destination of a run's results.
+    """The destination of a run's results."""
 
-    Attributes:
-        root: folder of all runs.
-        name: name of this run's folder; empty = date and time.
-        force: True to replace an earlier run of that name.
-        as_json: True to write only the results, as JSON, to stdout.
-    """
-
-    root: Path
-    name: str = ""
-    force: bool = False
-    as_json: bool = False
+    root: Path  # folder of all runs
+    name: str = ""  # name of this run's folder; empty = date and time
+    force: bool = False  # True to replace an earlier run of that name
+    as_json: bool = False  # True to write only the results, as JSON, to stdout
 
 
 def words(text: str) -> list[str]:
@@ -93,22 +85,14 @@ def words(text: str) -> list[str]:
 
 
 def check_run_name(name: str) -> str:
-    """The name of a run, which is the name of its folder.
-
-    Raises:
-        ConfigError: it is empty, or a path.
-    """
+    """The name of a run, which is the name of its folder; ConfigError if it is empty, or a path."""
     if Path(name).name != name or name in (".", "..", ""):
         raise ConfigError(f"a run is named by one word, not by a path such as {name!r}; --out takes the folder")
     return name
 
 
 def import_files(files: Sequence[Path] | None) -> None:
-    """Run the Python files that ``--import`` names, which register schedulers.
-
-    Raises:
-        ConfigError: a file is missing or cannot be imported.
-    """
+    """Run the Python files that ``--import`` names, which register schedulers; ConfigError if one cannot be run."""
     if files:
         from hetgym.planning.registry import import_file
 
@@ -140,12 +124,7 @@ def parse_dims(texts: Sequence[str]) -> dict[str, int]:
 
 
 def load_devices(platform: str) -> Platform:
-    """The platform that an option names.
-
-    Raises:
-        HetgymError: it cannot be loaded.
-        ConfigError: it is a cluster.
-    """
+    """The platform that an option names; ConfigError if it is a cluster."""
     from hetgym.parallel import load_cluster
     from hetgym.topology import find_platform
 
@@ -160,11 +139,7 @@ def load_devices(platform: str) -> Platform:
 
 
 def load_model(model: str, batch: int | None, dims: Sequence[str] | None, phase: str, dtype: str) -> DataflowGraph:
-    """The graph that the options of a model describe.
-
-    Raises:
-        HetgymError: there is no such model, or it has no such option.
-    """
+    """The graph that the options of a model describe; HetgymError if there is none."""
     from hetgym.graph import load_graph
     from hetgym.graph.transforms import cast
 

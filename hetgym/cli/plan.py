@@ -135,12 +135,7 @@ def plan(
 
 
 def _run(
-    job: Job,
-    keeper: BestTrace,
-    output: Output,
-    asked: dict[str, str | int | None],
-    table: bool,
-    exports: Exports,
+    job: Job, keeper: BestTrace, output: Output, asked: dict[str, str | int | None], table: bool, exports: Exports
 ) -> int:
     """Run the job, write the plan and show it; returns the exit code."""
     from hetgym.bench.folder import RunFolder

@@ -1,7 +1,5 @@
 """``hetgym platform``: a platform file from what describes a machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetgym.cli.options import (
-    BatchOption,
-    DimsOption,
-    DtypeOption,
-    JsonOption,
-    PhaseOption,
-    load_devices,
-    load_model,
-)
+from hetgym.cli.options import BatchOption, DimsOption, DtypeOption, JsonOption, PhaseOption, load_devices, load_model
 
 if TYPE_CHECKING:
     from rich.table import Table

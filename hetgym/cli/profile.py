@@ -87,11 +87,7 @@ def profile(
 
 
 def _cores(text: str) -> tuple[int, ...]:
-    """Numbers of cores.
-
-    Raises:
-        ConfigError: something else, or a core that this process may not use.
-    """
+    """Numbers of cores; ConfigError about anything else, or a core that this process may not use."""
     found = words(text)
     if not found or not all(word.isascii() and word.isdigit() and len(word) < 6 for word in found):
         raise ConfigError(f"--cores {text}: expected numbers separated by commas, as in 0,1")

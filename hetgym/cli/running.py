@@ -1,7 +1,5 @@
 """A job in a terminal: messages before it, a progress bar while it runs, tables and failures after it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any

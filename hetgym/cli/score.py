@@ -1,7 +1,5 @@
 """``hetgym score``: an untrusted program that schedules, judged on shown and on fresh problems."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any

@@ -13,23 +13,14 @@ if TYPE_CHECKING:
 
 
 class Case(NamedTuple):
-    """What is cut.
+    """What is cut."""
 
-    Attributes:
-        problem: the pipeline.
-        layers: names of the first and the last part of each layer, which is never cut.
-        layer: [n] layer of each operator of the problem.
-        devices: name of each device.
-        timed: False if there are no times.
-        unit: of sizes: ``"B"`` or ``"parameters"``.
-    """
-
-    problem: PipelineProblem
-    layers: Sequence[tuple[str, str]]
-    layer: IntArray
-    devices: Sequence[str]
-    timed: bool = True
-    unit: str = "B"
+    problem: PipelineProblem  # the pipeline
+    layers: Sequence[tuple[str, str]]  # names of the first and the last part of each layer, which is never cut
+    layer: IntArray  # [n] layer of each operator of the problem
+    devices: Sequence[str]  # name of each device
+    timed: bool = True  # False if there are no times
+    unit: str = "B"  # of sizes: `"B"` or `"parameters"`
 
 
 def figures_of(case: Case, devices: IntArray) -> dict[str, Any]:

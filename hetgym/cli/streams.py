@@ -4,8 +4,6 @@ Results are on the disk before they are printed. A reader that goes away (``| he
 therefore no reason to stop: output is dropped from then on, and the exit code tells of it at the end.
 """
 
-from __future__ import annotations
-
 import codecs
 import io
 import os
@@ -32,13 +30,9 @@ codecs.register_error(ERRORS, _plain)
 
 
 class _Forgiving(io.RawIOBase):
-    """A file descriptor that drops output from the first error on.
+    """A file descriptor that drops output from the first error on; ``descriptor`` stays open when it is closed.
 
-    Args:
-        descriptor: stays open when this is closed.
-
-    Attributes:
-        error: why it cannot be written; None as long as it can.
+    ``error`` says why it cannot be written; None as long as it can.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -1,7 +1,5 @@
 """Tables for the terminal: summaries, comparisons, groups, choices, devices, scores and catalogues."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -31,13 +29,7 @@ RIVALS = 8
 
 
 def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None) -> Table:
-    """An empty table of numbers.
-
-    Args:
-        headings: headings of the columns, which are right-aligned.
-        left: headings of columns of words, left-aligned and never wrapped.
-        title: above the table.
-    """
+    """An empty table of numbers, right-aligned; columns ``left`` hold words, left-aligned and never wrapped."""
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left")
     for heading in headings:
         words = heading in left
@@ -50,24 +42,9 @@ BLIND = "†"
 
 
 def summary_table(lines: Sequence[Line], runtime: str, blind: Collection[str] = ()) -> Table:
-    """The summary of one runtime, the smallest mean gap first.
-
-    Args:
-        lines: of all runtimes.
-        runtime: the runtime.
-        blind: names of schedulers that plan for another one, which are marked.
-    """
-    table = table_of(
-        "scheduler",
-        "kind",
-        "gap to best",
-        "gap to bound",
-        "SLR",
-        "speed-up",
-        "wins",
-        "time to schedule",
-        left=("scheduler", "kind"),
-    )
+    """The summary of one runtime, the smallest mean gap first; ``blind`` schedulers plan for another one."""
+    heads = ("scheduler", "kind", "gap to best", "gap to bound", "SLR", "speed-up", "wins", "time to schedule")
+    table = table_of(*heads, left=heads[:2])
     for place, line in enumerate(line for line in lines if line.runtime == runtime):
         name = Text(line.scheduler, style="bold" if place == 0 else "")
         if line.scheduler in blind:
@@ -95,30 +72,17 @@ def against_table(lines: Sequence[Against], runtime: str) -> Table:
     """The comparisons with the reference under one runtime, the shortest schedules first."""
     mine = [line for line in lines if line.runtime == runtime]
     reference = mine[0].reference if mine else ""
-    table = table_of(
-        "scheduler",
-        f"makespan over {reference}",
-        "95 % interval",
-        "better",
-        "equal",
-        "worse",
-        "probability",
-        left=("scheduler",),
-    )
+    heads = (f"makespan over {reference}", "95 % interval", "better", "equal", "worse", "probability")
+    table = table_of("scheduler", *heads, left=("scheduler",))
     for line in sorted(mine, key=lambda line: line.comparison.ratio if line.comparison else math.inf):
         found = line.comparison
         if found is None:
             table.add_row(line.scheduler, *["–"] * 6)
             continue
-        table.add_row(
-            line.scheduler,
-            Text(f"{found.ratio:.3f}", style="bold" if found.significant else ""),
-            _interval(found),
-            str(found.better),
-            str(found.equal),
-            str(found.worse),
-            "–" if found.probability is None else f"{100 * found.probability:.1f} %",
-        )
+        ratio = Text(f"{found.ratio:.3f}", style="bold" if found.significant else "")
+        counts = map(str, (found.better, found.equal, found.worse))
+        chance = "–" if found.probability is None else f"{100 * found.probability:.1f} %"
+        table.add_row(line.scheduler, ratio, _interval(found), *counts, chance)
     return table
 
 
@@ -127,14 +91,7 @@ def _interval(found: Comparison) -> str:
 
 
 def group_tables(lines: Sequence[GroupLine], by: str, runtime: str, ranking: Sequence[str]) -> list[Table]:
-    """Mean gaps of schedulers (rows) on groups (columns), a few groups side by side.
-
-    Args:
-        lines: group lines of a run.
-        by: one of :data:`hetgym.bench.groups.COLUMNS`.
-        runtime: name of the runtime.
-        ranking: schedulers in the order in which they are shown.
-    """
+    """Mean gaps of schedulers (rows, as ranked) on groups of a column (columns), a few groups side by side."""
     mine = {(line.scheduler, line.group): line for line in lines if line.by == by and line.runtime == runtime}
     groups = list(dict.fromkeys(group for _, group in mine))
     tables = []
@@ -176,9 +133,7 @@ def choices_table(choices: Sequence[Choice]) -> Table:
 def ratio_tables(ratios: Mapping[tuple[str, str], float | None], against: Sequence[str]) -> list[Table]:
     """How much longer schedulers (rows) take than others (columns) where they lose most, a few columns side by side.
 
-    Args:
-        ratios: by first and second scheduler; None where nothing was found.
-        against: the second schedulers, in the order of the columns.
+    ``ratios`` are by first and second scheduler; None where nothing was found.
     """
     rows = list(dict.fromkeys(first for first, _ in ratios))
     worst = {
@@ -202,27 +157,15 @@ def device_table(shares: Sequence[DeviceShare]) -> Table:
     heads = ("device", "operators", "busy", "utilised", "weights", "memory, at most", "of", "sends", "receives")
     table = table_of(*heads, left=("device",))
     for share in shares:
-        table.add_row(
-            share.name,
-            str(share.operators),
-            duration(share.busy_seconds),
-            percent(share.utilisation),
-            size(share.weight_bytes),
-            size(share.peak_bytes),
-            "–" if share.capacity_bytes is None else size(share.capacity_bytes),
-            size(share.sent_bytes),
-            size(share.received_bytes),
-        )
+        capacity = "–" if share.capacity_bytes is None else size(share.capacity_bytes)
+        load = str(share.operators), duration(share.busy_seconds), percent(share.utilisation)
+        amounts = size(share.weight_bytes), size(share.peak_bytes), capacity
+        table.add_row(share.name, *load, *amounts, size(share.sent_bytes), size(share.received_bytes))
     return table
 
 
 def block_table(found: Sequence[Block], most: int = 16) -> Table:
-    """The blocks of a plan; if there are many, the longest ones in time, and a line for the others together.
-
-    Args:
-        found: the blocks, in the order of the model.
-        most: largest number of blocks that are shown.
-    """
+    """The blocks of a plan in the order of the model; of more than ``most``, the longest in time and the others."""
     total = summed(block.seconds for block in found)
     shown = sorted(sorted(range(len(found)), key=lambda k: -found[k].seconds)[:most])
     table = table_of("what goes where", "device", "operators", "time", "share", left=("what goes where", "device"))
@@ -247,11 +190,7 @@ def shortened(name: str, most: int = 34) -> str:
 
 
 def front_table(plans: Sequence[tuple[str, Mapping[str, float]]]) -> Table:
-    """Plans with their makespan [s], energy [J] and cost.
-
-    Args:
-        plans: at least one scheduler with its values by name; all have the same names.
-    """
+    """Plans with their makespan [s], energy [J] and cost: schedulers with their values by name, the same for all."""
     units = {"energy": "energy [J]"}
     table = table_of("plan", *(units.get(name, name) for name in plans[0][1]), left=("plan",))
     for scheduler, values in plans:
@@ -265,11 +204,7 @@ PROSE = ("description", "summary", "citation", "source", "notes", "settings", "d
 
 
 def catalogue(rows: Sequence[dict[str, Any]]) -> RenderableType:
-    """The rows of a catalogue: a table of numbers and words, or a paragraph each where there are texts.
-
-    Args:
-        rows: at least one row; all have the same keys.
-    """
+    """The rows, all of the same keys: a table of numbers and words, or a paragraph each where there are texts."""
     if any(column in PROSE for column in rows[0]):
         return Group(*(part for row in rows for part in _paragraphs(row)))
     table = Table(box=SIMPLE_HEAD)

@@ -57,15 +57,10 @@ def train(
 def run(recipe: Recipe, output: Output, ray: str = "", workers: int | None = None) -> int:
     """Train with progress on stderr, and print the results; returns the exit code.
 
-    Args:
-        recipe: what to do.
-        output: destination of the results.
-        ray: address of the Ray cluster whose workers play; empty for this process.
-        workers: number of them; by default one for each core of the Ray cluster.
+    ``workers`` play on the Ray cluster at the address ``ray`` (empty for this process); by default one for each core.
 
     Raises:
         ConfigError: an impossible name, a folder that holds another run, or an algorithm that no workers can share.
-        MissingExtra: Ray is not installed.
         ClusterError: the Ray cluster cannot be joined or worked on.
     """
     from hetgym.agents.algorithms import check_workers

@@ -84,8 +84,7 @@ def validate(
 def learned_costs(platform: Platform) -> OperatorCosts:
     """Operator costs by the fitted models that a platform's devices name, device d for worker d.
 
-    Raises:
-        ConfigError: when called, if there are more workers than devices.
+    When called with more workers than devices they raise a ConfigError.
     """
     import numpy as np
 
@@ -160,11 +159,7 @@ def _print(results: Sequence[ModelResult], folder: Path) -> None:
 
 
 def _folder(output: Output) -> Path:
-    """The folder of this run, without the files of an earlier one.
-
-    Raises:
-        ConfigError: an impossible name, a folder that holds an earlier run, or one that cannot be written.
-    """
+    """The folder of this run, without the files of an earlier one; ConfigError if that cannot be."""
     from hetgym.bench.folder import make_folder
 
     name = check_run_name(output.name) if output.name else datetime.now().strftime("validate-%Y-%m-%d-%H%M%S")
