@@ -14,36 +14,12 @@ from hetgym.workloads.real_mix import RealMix
 from hetgym.workloads.recorded import replay
 from hetgym.workloads.specs import ProblemSpec
 from hetgym.workloads.suites import Suite, load_suite, suite_names
-from hetgym.workloads.synthetic import (
-    cvb_costs,
-    edge_weights,
-    range_based_costs,
-    scale_communication,
-    unrelated_costs,
-)
+from hetgym.workloads.synthetic import cvb_costs, edge_weights, range_based_costs, scale_communication, unrelated_costs
 from hetgym.workloads.uniform_machines import on_uniform_machines
 
 __all__ = [
-    "Best",
-    "BestKnown",
-    "Neighbourhood",
-    "ProblemSpec",
-    "RandomMix",
-    "RealMix",
-    "Suite",
-    "as_problem",
-    "chain",
-    "cvb_costs",
-    "edge_weights",
-    "from_networkx",
-    "load_best_known",
-    "load_problem",
-    "load_suite",
-    "on_uniform_machines",
-    "range_based_costs",
-    "replay",
-    "scale_communication",
-    "suite_names",
-    "textbook",
+    "Best", "BestKnown", "Neighbourhood", "ProblemSpec", "RandomMix", "RealMix", "Suite", "as_problem", "chain",
+    "cvb_costs", "edge_weights", "from_networkx", "load_best_known", "load_problem", "load_suite",
+    "on_uniform_machines", "range_based_costs", "replay", "scale_communication", "suite_names", "textbook",
     "unrelated_costs",
-]
+]  # fmt: skip

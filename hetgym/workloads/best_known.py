@@ -4,8 +4,6 @@ A suite names a table (``best_known: file.json``). The schedules behind it, see
 :mod:`hetgym.bench.best_schedules`, lie beside it, so that every claim can be checked without searching.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,39 +23,24 @@ PROVED = 1e-6
 
 @dataclass(frozen=True)
 class Best:
-    """The shortest schedule that is known under one runtime.
+    """The shortest schedule that is known under one runtime."""
 
-    Attributes:
-        makespan_s: its makespan [s].
-        scheduler: registered name of the scheduler that found it.
-        options: options of the scheduler.
-        bound_s: lower bound on the makespan of any schedule under this runtime [s]; 0 if none is larger than that for
-            all runtimes.
-        bound_by: name of the method that proved it.
-    """
-
-    makespan_s: float
-    scheduler: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    makespan_s: float  # its makespan [s]
+    scheduler: str  # registered name of the scheduler that found it
+    options: Mapping[str, Any] = field(default_factory=dict)  # options of the scheduler
+    # lower bound on the makespan of any schedule under this runtime [s]; 0 if none is larger than that for all runtimes
     bound_s: float = 0.0
-    bound_by: str = ""
+    bound_by: str = ""  # name of the method that proved it
 
 
 @dataclass(frozen=True)
 class BestKnown:
-    """Bound and best makespans of one problem.
+    """Bound and best makespans of one problem."""
 
-    Attributes:
-        digest: digest of the problem, see :attr:`hetgym.Problem.digest`.
-        bound_s: lower bound on the makespan of any schedule under any of the runtimes [s].
-        bound_by: name of the method that proved the bound.
-        best: runtime -> the shortest known schedule under it.
-    """
-
-    digest: str
-    bound_s: float
-    bound_by: str
-    best: Mapping[str, Best]
+    digest: str  # digest of the problem, see digest
+    bound_s: float  # lower bound on the makespan of any schedule under any of the runtimes [s]
+    bound_by: str  # name of the method that proved the bound
+    best: Mapping[str, Best]  # runtime -> the shortest known schedule under it
 
     def bound(self, runtime: str) -> float:
         """Lower bound on the makespan of any schedule under one of the runtimes [s]."""
@@ -70,17 +53,11 @@ class BestKnown:
 
 @dataclass(frozen=True)
 class Table:
-    """A file of best-known values.
+    """A file of best-known values."""
 
-    Attributes:
-        format: ``"hetgym-best-known"``.
-        version: version of the format.
-        problems: name of a problem -> its best-known values.
-    """
-
-    format: str
-    version: int
-    problems: Mapping[str, BestKnown]
+    format: str  # `"hetgym-best-known"`
+    version: int  # version of the format
+    problems: Mapping[str, BestKnown]  # name of a problem -> its best-known values
 
     def __post_init__(self) -> None:
         if self.format != "hetgym-best-known" or self.version != 1:
@@ -88,13 +65,6 @@ class Table:
 
 
 def load_best_known(path: str | Path) -> Mapping[str, BestKnown]:
-    """Read a table of best-known values.
-
-    Returns:
-        Name of a problem -> its best-known values.
-
-    Raises:
-        ConfigError: the file is missing or is not such a table.
-    """
+    """Name of a problem -> its best-known values, from a table; ConfigError if the file holds no such table."""
     text = read_text(as_path(path, "a table of best-known values", ConfigError), LIMIT_BYTES, ConfigError)
     return read(Table, parse(text, str(path), ConfigError), str(path)).problems

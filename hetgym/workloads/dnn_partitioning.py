@@ -10,8 +10,6 @@ Source: Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Grap
 NeurIPS 2020; github.com/msr-fiddle/dnn-partitioning.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,29 +29,21 @@ _MAX_ENTRIES = 50_000_000  # of the cost table
 
 @dataclass(frozen=True)
 class Partitioning:
-    """A checked document, in seconds and bytes.
+    """A checked document, in seconds and bytes."""
 
-    Attributes:
-        cpu, accelerator: run time of each node [s]; inf where the accelerator does not support it.
-        size: size of each node on its device [byte].
-        colour: number of the colour class of each node; -1 = none.
-        backward: True for nodes of the backward pass.
-        names: names of the nodes.
-        edges: (source, target, seconds between a device and main memory, bytes); nodes are given by position.
-        cpus, accelerators: numbers of devices.
-        memory: capacity of one accelerator [byte].
-    """
-
+    # cpu, accelerator: run time of each node [s]; inf where the accelerator does not support it
     cpu: list[float]
     accelerator: list[float]
-    size: list[float]
-    colour: list[int]
-    backward: list[bool]
-    names: list[str]
+    size: list[float]  # size of each node on its device [byte]
+    colour: list[int]  # number of the colour class of each node; -1 = none
+    backward: list[bool]  # True for nodes of the backward pass
+    names: list[str]  # names of the nodes
+    # (source, target, seconds between a device and main memory, bytes); nodes are given by position
     edges: list[tuple[int, int, float, float]]
+    # cpus, accelerators: numbers of devices
     cpus: int
     accelerators: int
-    memory: float
+    memory: float  # capacity of one accelerator [byte]
 
 
 def is_partitioning(document: Mapping[str, Any]) -> bool:
@@ -62,11 +52,7 @@ def is_partitioning(document: Mapping[str, Any]) -> bool:
 
 
 def read_partitioning(document: object, where: str) -> Partitioning:
-    """Check a document.
-
-    Args:
-        document: parsed JSON.
-        where: the file, for messages.
+    """Check a parsed document.
 
     Raises:
         ProblemError: a missing field, a wrong type, a number out of range, a repeated or unknown id, or a repeated
@@ -124,23 +110,23 @@ def to_problem(found: Partitioning, name: str) -> Problem:
     capacity. Colour classes cannot be expressed in a scheduling problem: the problem's notes say so where a class has
     several nodes. The direction of backward nodes matters to pipelines only.
     """
-    c, a = found.cpus, found.accelerators
+    cpus, others = found.cpus, found.accelerators
     rates = [size / seconds for _, _, seconds, size in found.edges if seconds > 0 and size > 0]
     sizes = Counter(colour for colour in found.colour if colour >= 0)
     bound = summed(count for count in sizes.values() if count > 1)
     nominal = float(np.median(rates)) if rates else 1.0
-    bandwidth = np.full((c + a, c + a), nominal)
-    bandwidth[:c, :c] = np.inf
-    bandwidth[c:, c:] = nominal / 2
+    bandwidth = np.full((cpus + others, cpus + others), nominal)
+    bandwidth[:cpus, :cpus] = np.inf
+    bandwidth[cpus:, cpus:] = nominal / 2
     return Problem.from_arrays(
-        np.array([[cpu] * c + [fast] * a for cpu, fast in zip(found.cpu, found.accelerator, strict=True)]),
+        np.array([[cpu] * cpus + [fast] * others for cpu, fast in zip(found.cpu, found.accelerator, strict=True)]),
         [(source, target, seconds * nominal) for source, target, seconds, _ in found.edges],
         bandwidth=bandwidth,
         tensors=[source for source, _, _, _ in found.edges],
         weight_bytes=found.size,
-        memory_capacity=[np.inf] * c + [found.memory] * a,
+        memory_capacity=[np.inf] * cpus + [found.memory] * others,
         operator_names=found.names,
-        device_names=[f"cpu{i}" for i in range(c)] + [f"accelerator{i}" for i in range(a)],
+        device_names=[f"cpu{i}" for i in range(cpus)] + [f"accelerator{i}" for i in range(others)],
         name=name,
         notes=[f"{bound} nodes that must share a device with others (colorClass) are free here"] if bound else [],
     )

@@ -29,22 +29,14 @@ def read_json(path: Path) -> object:
 
 
 def as_document(parsed: object, path: Path) -> dict[str, Any]:
-    """What a file holds, which must be one object.
-
-    Raises:
-        ProblemError: it is something else.
-    """
+    """What a file holds, which must be one object (else ProblemError)."""
     if not isinstance(parsed, dict):
         raise ProblemError(f"{path}: the document is {noun(parsed)}, not an object")
     return parsed
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """Parse a ``.json`` or ``.json.gz`` file that holds one object.
-
-    Raises:
-        ProblemError: the file is missing, damaged, too long after decompression, or not a JSON object.
-    """
+    """Parse a ``.json`` or ``.json.gz`` file that holds one object; errors as for :func:`read_json`."""
     return as_document(read_json(path), path)
 
 
@@ -65,11 +57,7 @@ class Row:
         return ProblemError(f"{self.place}: {key!r} {what}")
 
     def raw(self, key: str, default: object = _REQUIRED) -> Any:
-        """A field as it is.
-
-        Raises:
-            ProblemError: it is missing and has no default.
-        """
+        """A field as it is; ProblemError if it is missing and has no default."""
         if key not in self.fields and default is _REQUIRED:
             raise ProblemError(f"{self.place} has no {key!r}")
         return self.fields.get(key, default)

@@ -9,8 +9,6 @@ such as ``cost="3, 5.5, inf"``. Nodes are operators in the order in which the fi
 Source: graphviz.org/doc/info/lang.html.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,12 +45,9 @@ _KEYWORDS = {"node", "edge", "graph", "digraph", "subgraph", "strict"}
 
 
 def read_dot(path: Path, name: str, devices: int | None = None) -> Problem:
-    """Read a task graph.
+    """Read a task graph from a ``.dot`` or ``.gv`` file.
 
-    Args:
-        path: a ``.dot`` or ``.gv`` file.
-        name: name of the problem.
-        devices: number of devices; by default as many as the costs of a node that has one for each.
+    The number of devices is by default that of the costs of a node that has one for each.
 
     Raises:
         ProblemError: the file is missing, unreadable or not such a graph, an edge appears twice, or as in
@@ -84,11 +79,7 @@ class _Parser:
         self._next: Token = next(self._tokens)
 
     def graph(self) -> nx.DiGraph:
-        """The graph.
-
-        Raises:
-            ProblemError: the text is not such a graph.
-        """
+        """The graph; ProblemError if the text is not such a graph."""
         self._skip("strict")
         if not self._skip("digraph"):
             raise self._fail("'digraph'")

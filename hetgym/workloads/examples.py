@@ -1,7 +1,5 @@
 """Textbook examples, small enough to be checked by hand."""
 
-from __future__ import annotations
-
 from hetgym.errors import unknown_name
 from hetgym.problem import Problem
 

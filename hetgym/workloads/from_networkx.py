@@ -19,8 +19,6 @@ weight      instead of ``bytes``: with the default bandwidth of 1 byte/s, the se
 ==========  =====================================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

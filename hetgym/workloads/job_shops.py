@@ -16,8 +16,6 @@ after ``#`` is a comment. Three forms are read:
 Sources: Taillard, EJOR 64, 1993; github.com/tamy0612/JSPLIB; Brandimarte, Annals of OR 41, 1993.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hetgym.errors import ProblemError
@@ -30,10 +28,6 @@ Choices = list[tuple[int, float]]
 
 def read_job_shop(path: Path, name: str) -> Problem:
     """Read a job shop in the standard or in Taillard's form.
-
-    Args:
-        path: the file.
-        name: name of the problem.
 
     Raises:
         ProblemError: the file is missing or unreadable, a number is missing or out of range, or there are more or fewer

@@ -1,7 +1,5 @@
 """Reading of untrusted text in lines of numbers: bounded, and with the line in every message."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator
@@ -75,14 +73,7 @@ def as_number(word: str) -> float | None:
 
 
 class Lines:
-    """The lines of a file, in turn; blank lines and comments after ``#`` are left out.
-
-    Args:
-        path: a plain or gzipped file.
-
-    Raises:
-        ProblemError: the file is missing, damaged, too long or not UTF-8.
-    """
+    """The lines of a plain or gzipped file, in turn, without blank lines and comments after ``#``."""
 
     def __init__(self, path: Path) -> None:
         self.where = str(path)
@@ -98,11 +89,7 @@ class Lines:
         return self._lines
 
     def take(self, what: str) -> Line:
-        """The next line.
-
-        Raises:
-            ProblemError: there is none, where ``what`` is expected.
-        """
+        """The next line; ProblemError if there is none, where ``what`` is expected."""
         line = next(self._lines, None)
         if line is None:
             raise ProblemError(f"{self.where}: ends before {what}")
@@ -115,22 +102,14 @@ class Lines:
 
 
 def checked_devices(devices: object) -> int:
-    """Return a number of devices if it is a whole number from 1 to :data:`MOST_DEVICES`.
-
-    Raises:
-        ProblemError: it is not.
-    """
+    """A number of devices; ProblemError if it is not a whole number from 1 to :data:`MOST_DEVICES`."""
     if isinstance(devices, bool) or not isinstance(devices, int) or not 1 <= devices <= MOST_DEVICES:
         raise ProblemError(f"devices is {shown(devices)}, not a whole number from 1 to {MOST_DEVICES}")
     return devices
 
 
 def cost_table(operators: int, devices: int, where: str) -> FloatArray:
-    """A table [operators, devices] of infinite costs.
-
-    Raises:
-        ProblemError: it would have more than :data:`MOST_COSTS` entries.
-    """
+    """A table [operators, devices] of infinite costs; ProblemError if it would exceed :data:`MOST_COSTS` entries."""
     if operators * devices > MOST_COSTS:
         raise ProblemError(f"{where}: {operators} operators on {devices} devices are more than {MOST_COSTS} costs")
     return np.full((operators, devices), np.inf)

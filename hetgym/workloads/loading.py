@@ -1,7 +1,5 @@
 """Loading of files that hold a whole problem, of any supported format."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

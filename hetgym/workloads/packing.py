@@ -1,7 +1,5 @@
 """Problems as bytes, for processes that share no memory."""
 
-from __future__ import annotations
-
 import io
 
 from hetgym.problem import Problem

@@ -1,7 +1,5 @@
 """Problems near another one: its numbers stretched within a range, its edges added and removed."""
 
-from __future__ import annotations
-
 import math
 from string import ascii_lowercase
 from typing import NamedTuple
@@ -24,25 +22,17 @@ WIDEST = 1000.0
 
 
 class Variant(NamedTuple):
-    """A problem near a start, as factors of the start's numbers and a list of edges.
+    """A problem near a start, as factors of the start's numbers and a list of edges."""
 
-    Attributes:
-        run_time: [n] of each operator's run times.
-        slowness: [d] of all run times on each device.
-        width: [c] of the bandwidth of each cable.
-        size: [t] of the bytes of each tensor.
-        source, target: [e] ends of the edges.
-        tensor: [e] tensor of each edge.
-        start_bytes: [e] bytes of each edge before its factor; those that the start gives it, if it has the edge.
-    """
-
-    run_time: FloatArray
-    slowness: FloatArray
-    width: FloatArray
-    size: FloatArray
+    run_time: FloatArray  # [n] of each operator's run times
+    slowness: FloatArray  # [d] of all run times on each device
+    width: FloatArray  # [c] of the bandwidth of each cable
+    size: FloatArray  # [t] of the bytes of each tensor
+    # source, target: [e] ends of the edges
     source: IntArray
     target: IntArray
-    tensor: IntArray
+    tensor: IntArray  # [e] tensor of each edge
+    # [e] bytes of each edge before its factor; those that the start gives it, if it has the edge
     start_bytes: FloatArray
 
 
@@ -228,10 +218,7 @@ def chain(operators: int, devices: int) -> Problem:
 
 
 def _cables(problem: Problem) -> tuple[npt.NDArray[np.intp], list[str]]:
-    """[l] cable of each link, and the name of each cable.
-
-    Links belong to one cable if they serve the same pairs of devices, whatever the direction.
-    """
+    """[l] cable of each link, and the name of each cable: links of one serve the same pairs, in either direction."""
     d, pairs = problem.num_devices, [set[tuple[int, int]]() for _ in problem.link_bandwidth]
     hops = np.diff(problem.route_pointer)
     for pair, link in zip(np.repeat(np.arange(d * d), hops).tolist(), problem.route_link.tolist(), strict=True):

@@ -1,7 +1,5 @@
 """Random problems: a distribution to draw from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Real networks on randomly varied platforms: a distribution to draw from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,19 +9,9 @@ from hetgym.errors import ProblemError
 from hetgym.problem import Problem
 
 NETWORKS = (
-    "alexnet",
-    "bert_base",
-    "inception_v1",
-    "inception_v2",
-    "lstm",
-    "nasnet",
-    "resnet50",
-    "shufflenet",
-    "squeezenet",
-    "vgg19",
-    "vit_b16",
-    "zfnet512",
-)
+    "alexnet", "bert_base", "inception_v1", "inception_v2", "lstm", "nasnet", "resnet50", "shufflenet", "squeezenet",
+    "vgg19", "vit_b16", "zfnet512",
+)  # fmt: skip
 """Networks of the zoo of at most 450 operators."""
 
 PLATFORMS = ("8gpu-node", "cpu-2gpu-nvlink", "cpu-gpu", "cpu-gpu-balanced", "cpu-gpu-npu", "even-pair")
@@ -37,14 +25,6 @@ class RealMix:
     operator on each device. Links are varied in the same way. All draws therefore differ, but they keep the structure
     of the networks.
 
-    Args:
-        networks: names of the zoo.
-        platforms: names of presets.
-        batches: batch sizes.
-        transforms: names out of ``fuse`` and ``training``; the empty name stands for the unchanged network.
-        spread: standard deviation of the logarithm of a device's and a link's factor; 0 for the unchanged platform.
-        most: largest number of operators; draws with more are repeated.
-
     Raises:
         ProblemError: there is nothing to draw from.
 
@@ -52,23 +32,21 @@ class RealMix:
     2
     """
 
-    networks: tuple[str, ...] = NETWORKS
-    platforms: tuple[str, ...] = PLATFORMS
-    batches: tuple[int, ...] = (1, 2, 4, 8, 16)
+    networks: tuple[str, ...] = NETWORKS  # names of the zoo
+    platforms: tuple[str, ...] = PLATFORMS  # names of presets
+    batches: tuple[int, ...] = (1, 2, 4, 8, 16)  # batch sizes
+    # names out of `fuse` and `training`; the empty name stands for the unchanged network
     transforms: tuple[str, ...] = ("", "fuse", "training")
+    # standard deviation of the logarithm of a device's and a link's factor; 0 for the unchanged platform
     spread: float = 0.3
-    most: int = 450
+    most: int = 450  # largest number of operators; draws with more are repeated
 
     def __post_init__(self) -> None:
         if not (self.networks and self.platforms and self.batches and self.transforms and self.spread >= 0):
             raise ProblemError(f"{self} holds no problem: nothing may be empty, spread not negative")
 
     def __call__(self, rng: np.random.Generator) -> Problem:
-        """Draw a problem.
-
-        Raises:
-            ProblemError: no draw of a hundred is small enough.
-        """
+        """Draw a problem; ProblemError if no draw of a hundred is small enough."""
         for _ in range(100):
             network, platform, batch, transform = (
                 some[int(rng.integers(len(some)))]
@@ -95,13 +73,10 @@ def _base(network: str, platform: str, batch: int, transform: str) -> Problem:
 
 
 def varied(problem: Problem, rng: np.random.Generator, spread: float) -> Problem:
-    """Copy a problem with random changes of its devices and links.
+    """A copy of a problem with random changes of its devices and links.
 
-    Args:
-        problem: the problem, which is not changed.
-        rng: source of randomness for the factors.
-        spread: standard deviation of the logarithm of the factors of devices and links; a third of it for
-            single operators on single devices.
+    ``spread`` is the standard deviation of the logarithm of the factors of devices and links; a third of it is that of
+    single operators on single devices.
     """
     if spread == 0.0:
         return problem

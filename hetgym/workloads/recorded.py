@@ -1,7 +1,5 @@
 """Problems and schedules of measured graphs, which replay what a profiler recorded."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym.errors import ProblemError

@@ -35,23 +35,16 @@ TRANSFORMS = ("fuse", "training")
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    """A problem by name, not yet built.
+    """A problem by name, not yet built."""
 
-    Attributes:
-        name: unique within a suite, for example ``resnet50-b8@cpu-gpu``.
-        graph: the part of the name that stands for the graph.
-        platform: the part that stands for the platform; ``"-"`` if the problem is not a graph on a platform.
-        make: function that builds the problem.
-        known: best-known values of the problem, if its suite has them.
-        parts: function that builds the problem's graph and platform, for methods that rewrite the graph
-            themselves; None if there are none.
-    """
-
-    name: str
-    graph: str
-    platform: str
-    make: Callable[[], Problem] = field(repr=False, compare=False)
+    name: str  # unique within a suite, for example `resnet50-b8@cpu-gpu`
+    graph: str  # the part of the name that stands for the graph
+    platform: str  # the part that stands for the platform; `"-"` if the problem is not a graph on a platform
+    make: Callable[[], Problem] = field(repr=False, compare=False)  # function that builds the problem
+    # best-known values of the problem, if its suite has them
     known: BestKnown | None = field(default=None, repr=False, compare=False)
+    # function that builds the problem's graph and platform, for methods that rewrite the graph themselves; None if
+    # there are none
     parts: Callable[[], tuple[DataflowGraph, Platform]] | None = field(default=None, repr=False, compare=False)
 
     def build(self) -> Problem:
@@ -220,13 +213,7 @@ def platform_of(name: str) -> Platform:
 
 
 def generated_graph(generator: str, parameters: Mapping[str, Any], seed: int) -> DataflowGraph:
-    """The graph that a seed gives.
-
-    Raises:
-        UnknownName: no such generator.
-        ConfigError: no such parameter.
-        GraphError: a parameter out of range.
-    """
+    """The graph that a seed gives; errors as for :func:`hetgym.graph.generate_graph`."""
     from hetgym.graph.generators import generate_graph
 
     for reserved in ("name", "rng"):  # arguments of generate_graph itself

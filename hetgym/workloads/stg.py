@@ -13,8 +13,6 @@ Sources: Tobita and Kasahara, Journal of Scheduling 5, 2002; kasahara.cs.waseda.
 communication is that of Hönig and Schiffmann's test bench, PDCS 2004.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hetgym.errors import ProblemError
@@ -23,12 +21,7 @@ from hetgym.workloads.lines import MOST_DEVICES, MOST_EDGES, MOST_OPERATORS, Lin
 
 
 def read_stg(path: Path, name: str, devices: int | None = None) -> Problem:
-    """Read a task graph.
-
-    Args:
-        path: the file.
-        name: name of the problem.
-        devices: number of processors; that of the file by default.
+    """Read a task graph; the number of processors is that of the file by default.
 
     Raises:
         ProblemError: the file is missing or unreadable, a number is missing or out of range, there are more or fewer

@@ -25,8 +25,6 @@ A suite file has a ``summary`` and a list ``problems`` of groups::
     best_known: best_known.json           # makespans to beat and bounds, see hetgym.workloads.best_known
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import os
@@ -89,17 +87,11 @@ class _Document:
 
 @dataclass(frozen=True)
 class Suite:
-    """A named list of problems.
+    """A named list of problems."""
 
-    Attributes:
-        name: the file's name without its suffix.
-        summary: what it is for.
-        specs: the problems, in the order in which they are run.
-    """
-
-    name: str
-    summary: str
-    specs: tuple[ProblemSpec, ...]
+    name: str  # the file's name without its suffix
+    summary: str  # what it is for
+    specs: tuple[ProblemSpec, ...]  # the problems, in the order in which they are run
 
     def __len__(self) -> int:
         return len(self.specs)

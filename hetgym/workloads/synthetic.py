@@ -3,8 +3,6 @@
 Pure functions on arrays; all randomness comes from the Generator that is passed in.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import Literal
@@ -111,19 +109,9 @@ def write_unrelated_costs(
     affinity: FloatArray,
     cost: FloatArray,
 ) -> None:
-    """As :func:`unrelated_costs`, for kernels.
+    """As :func:`unrelated_costs`, for kernels, with ``speed`` overwritten; ``affinity`` and ``cost`` are filled in.
 
-    Args:
-        rng: source of all randomness.
-        heterogeneity: see there.
-        spread: see there.
-        draw_work: true to fill ``work`` in.
-        draw_class: true to fill ``operator_class`` in.
-        work: [n] seconds on a device of speed 1.
-        operator_class: [n] class of each operator.
-        speed: [p] nominal speeds, which are overwritten.
-        affinity: [classes, p] filled in.
-        cost: [n, p] filled in.
+    ``draw_work`` and ``draw_class`` tell whether ``work`` and ``operator_class`` are filled in, too.
     """
     n, d = cost.shape
     for i in range(n if draw_work else 0):

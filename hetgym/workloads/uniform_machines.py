@@ -1,7 +1,5 @@
 """Problems on uniform machines: devices of one kind and different speeds, random links between them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym.errors import ProblemError

@@ -62,11 +62,6 @@ def to_problem(document: object, where: str, name: str) -> Problem:
     first one. From each parent, a child reads the files that the parent writes and the child reads, each as one tensor.
     A child that lists no parents depends on the tasks that write its files.
 
-    Args:
-        document: parsed JSON.
-        where: the file, for messages.
-        name: name of the problem.
-
     Raises:
         ProblemError: a missing field, a wrong type, a number out of range, a repeated or unknown name, a cycle, or more
             than :data:`~hetgym.workloads.lines.MOST_EDGES` pairs of a task that writes a file and one that reads it.
