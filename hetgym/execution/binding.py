@@ -1,7 +1,5 @@
 """Matching of tensors and operands: edges state the tensors that an operator reads, but not as which operand."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from hetgym.graph.dataflow import DataflowGraph
@@ -12,29 +10,19 @@ OWN = -1
 
 
 class Binding(NamedTuple):
-    """The tensors that one operator reads.
+    """The tensors that one operator reads."""
 
-    Attributes:
-        operands: for each operand that is not a constant, in operand order, the tensor that feeds it
-            (a number of :attr:`DataflowGraph.edge_tensor`) or :data:`OWN`.
-        tokens: tensors whose type matches no operand; the operator waits for them but does not read them.
-    """
-
+    # for each operand that is not a constant, in operand order, the tensor that feeds it (a number of
+    # DataflowGraph.edge_tensor) or OWN
     operands: tuple[int, ...]
-    tokens: tuple[int, ...]
+    tokens: tuple[int, ...]  # tensors whose type matches no operand; the operator waits for them but does not read them
 
 
 def bind(graph: DataflowGraph) -> tuple[Binding, ...]:
-    """Match the incoming edges of every operator with its operands; see :func:`operands`.
+    """One binding for each operator: its incoming edges, matched with its operands; see :func:`operands`.
 
     If several operands have the same type, the operand that an edge feeds is a guess. A wrong guess changes results,
     but not run times.
-
-    Args:
-        graph: any graph.
-
-    Returns:
-        One binding per operator.
 
     >>> from hetgym.graph import Operator, Tensor
     >>> x, y, w = Tensor((1, 8)), Tensor((2, 8)), Tensor((8, 8), constant=True)

@@ -8,7 +8,7 @@ assigned to the devices in turn, so that nearly every tensor crosses between dev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,49 +65,25 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Costs of one graph on the worker processes of one :class:`Cluster`.
+    """Costs of one graph on the worker processes of one :class:`Cluster`."""
 
-    Attributes:
-        graph: the graph that ran.
-        devices: names of the devices.
-        local: [n, d] run time of each operator if all operators are on its device [s].
-        extra: [n, d] additional run time if its inputs come from other devices [s]; NaN if not measured.
-        extra_bytes: [n, d] bytes from other devices in the measurement of ``extra`` [byte].
-        dispatch: [d] time from one operator to the next [s].
-        publish: [t, d] time to write a tensor to shared memory [s]; NaN if not measured.
-        publishing, reading: for each device a line through the measured times of writing a tensor, and through the
-            additional times of operators with remote inputs.
-        lag: time from a tensor's publication to the start of the operator that waits for it, beyond
-            ``dispatch`` [s].
-    """
-
-    graph: DataflowGraph
-    devices: tuple[str, ...]
-    local: FloatArray
-    extra: FloatArray
-    extra_bytes: FloatArray
-    dispatch: FloatArray
-    publish: FloatArray
+    graph: DataflowGraph  # the graph that ran
+    devices: tuple[str, ...]  # names of the devices
+    local: FloatArray  # [n, d] run time of each operator if all operators are on its device [s]
+    extra: FloatArray  # [n, d] additional run time if its inputs come from other devices [s]; NaN if not measured
+    extra_bytes: FloatArray  # [n, d] bytes from other devices in the measurement of `extra` [byte]
+    dispatch: FloatArray  # [d] time from one operator to the next [s]
+    publish: FloatArray  # [t, d] time to write a tensor to shared memory [s]; NaN if not measured
+    # publishing, reading: for each device a line through the measured times of writing a tensor, and through the
+    # additional times of operators with remote inputs
     publishing: tuple[Line, ...]
     reading: tuple[Line, ...]
-    lag: float
+    lag: float  # time from a tensor's publication to the start of the operator that waits for it, beyond `dispatch` [s]
 
     def with_costs(self, local: FloatArray) -> Calibration:
         """A calibration with other operator costs ([n, d] seconds) and the fitted lines for all communication."""
-        nothing = np.full_like(self.extra, np.nan)
-        publish = np.full_like(self.publish, np.nan)
-        return Calibration(
-            self.graph,
-            self.devices,
-            frozen(np.array(local)),
-            nothing,
-            self.extra_bytes,
-            self.dispatch,
-            publish,
-            self.publishing,
-            self.reading,
-            self.lag,
-        )
+        nothing, publish = np.full_like(self.extra, np.nan), np.full_like(self.publish, np.nan)
+        return replace(self, local=frozen(np.array(local)), extra=nothing, publish=publish)
 
     def summary(self) -> dict[str, Any]:
         """The main figures, for reports."""
@@ -123,12 +99,7 @@ class Calibration:
 
 
 def calibrate(graph: DataflowGraph, runs: Sequence[Execution]) -> Calibration:
-    """Compute the costs from runs of :func:`calibration_schedules`.
-
-    Args:
-        graph: the graph that ran.
-        runs: the runs, in the order of the schedules.
-    """
+    """Compute the costs of a graph from runs of :func:`calibration_schedules`, in the order of these."""
     problem = runs[0].problem
     n, d = len(graph), problem.num_devices
     alone, dealt = runs[:d], runs[d:]
@@ -149,18 +120,11 @@ def calibrate(graph: DataflowGraph, runs: Sequence[Execution]) -> Calibration:
         publish[problem.edge_tensor[edges], where[problem.edge_source[edges]]] = took
         lags += _lags(run, edges).tolist()
     sizes = tensor_bytes(problem)
-    return Calibration(
-        graph,
-        problem.device_names,
-        frozen(local),
-        frozen(extra),
-        frozen(extra_bytes),
-        frozen(dispatch),
-        frozen(publish),
-        tuple(fit_line(sizes, publish[:, a]) for a in range(d)),
-        tuple(fit_line(extra_bytes[:, a], extra[:, a]) for a in range(d)),
-        max(0.0, float(np.median(lags)) - float(dispatch.mean())) if lags else 0.0,
-    )
+    publishing = tuple(fit_line(sizes, publish[:, a]) for a in range(d))
+    reading = tuple(fit_line(extra_bytes[:, a], extra[:, a]) for a in range(d))
+    lag = max(0.0, float(np.median(lags)) - float(dispatch.mean())) if lags else 0.0
+    figures = frozen(local), frozen(extra), frozen(extra_bytes), frozen(dispatch), frozen(publish)
+    return Calibration(graph, problem.device_names, *figures, publishing, reading, lag)
 
 
 def _lags(run: Execution, edges: IntArray) -> FloatArray:
@@ -213,14 +177,10 @@ def remote_bytes(problem: Problem, assignment: IntArray, order: Sequence[IntArra
 
 
 def fit_line(size: FloatArray, seconds: FloatArray) -> Line:
-    """Fit a robust line with non-negative coefficients, by the median slope of all pairs of points.
+    """Fit a robust line with non-negative coefficients to [k] bytes and times [s], by the median slope of pairs.
 
-    Source: Theil, Proc. Kon. Ned. Akad. Wet. 53, 1950; here pairs are weighted by their distance, and the intercept is
-    the median one.
-
-    Args:
-        size: [k] bytes.
-        seconds: [k] times [s]; NaN are left out.
+    NaN are left out. Source: Theil, Proc. Kon. Ned. Akad. Wet. 53, 1950; here pairs are weighted by their distance,
+    and the intercept is the median one.
 
     >>> line = fit_line(1e6 * np.arange(6), np.array([1e-5, 2.1e-4, 9.0, 6.1e-4, 8.1e-4, 1.01e-3]))
     >>> f"{line.seconds:.0e} {line.per_byte:.0e}"

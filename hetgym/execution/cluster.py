@@ -23,17 +23,11 @@ _START = 120.0
 
 
 class Loaded(NamedTuple):
-    """A schedule that the workers are ready to run.
+    """A schedule that the workers are ready to run."""
 
-    Attributes:
-        number: number by which the workers know it.
-        schedule: the schedule as it was given.
-        order: for each device its operators in the order in which they run.
-    """
-
-    number: int
-    schedule: Schedule
-    order: tuple[IntArray, ...]
+    number: int  # number by which the workers know it
+    schedule: Schedule  # the schedule as it was given
+    order: tuple[IntArray, ...]  # for each device its operators in the order in which they run
 
 
 class Cluster:

@@ -1,7 +1,5 @@
 """ExecutionDevice: a worker process that runs operators, bound to cores or to a GPU."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence
@@ -18,12 +16,6 @@ _ENTRY = re.compile(r"(?P<what>cpu|cuda)(?P<cores>\d+(?:\+\d+)*)(?::(?P<isa>[\w.
 class ExecutionDevice:
     """A real device that runs operators: one worker process.
 
-    Args:
-        name: unique among the devices that run one graph.
-        host: cores and instruction set of the worker.
-        processor: torch's name of the processor: ``cpu``, or a GPU such as ``cuda:0``, to which the worker copies
-            tensors from pinned memory.
-
     Raises:
         ConfigError: an empty name, or a processor that is neither a CPU nor a CUDA device.
 
@@ -31,8 +23,10 @@ class ExecutionDevice:
     False
     """
 
-    name: str
-    host: HostSettings = field(default_factory=HostSettings)
+    name: str  # unique among the devices that run one graph
+    host: HostSettings = field(default_factory=HostSettings)  # cores and instruction set of the worker
+    # torch's name of the processor: `cpu`, or a GPU such as `cuda:0`, to which the worker copies tensors from pinned
+    # memory
     processor: str = "cpu"
 
     def __post_init__(self) -> None:
@@ -48,12 +42,7 @@ class ExecutionDevice:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            "name": self.name,
-            "host": self.host.to_dict(),
-            "processor": self.processor,
-            "staged": self.staged,
-        }
+        return {"name": self.name, "host": self.host.to_dict(), "processor": self.processor, "staged": self.staged}
 
 
 def parse_devices(text: str) -> tuple[ExecutionDevice, ...]:
@@ -89,11 +78,7 @@ def parse_devices(text: str) -> tuple[ExecutionDevice, ...]:
 
 
 def check_names(devices: Sequence[ExecutionDevice]) -> None:
-    """Check that there are devices and that their names are unique.
-
-    Raises:
-        ConfigError: there are no devices, or two have the same name.
-    """
+    """Refuse (ConfigError) no devices, and two of the same name."""
     names = [device.name for device in devices]
     if not names:
         raise ConfigError("at least one execution device is needed")
@@ -103,11 +88,7 @@ def check_names(devices: Sequence[ExecutionDevice]) -> None:
 
 
 def check_cores(devices: Sequence[ExecutionDevice]) -> None:
-    """Check that this process may run on the cores of all devices.
-
-    Raises:
-        ConfigError: it may not, or there are none of such numbers.
-    """
+    """Refuse (ConfigError) devices on whose cores this process may not run."""
     known = os.sched_getaffinity(0)
     for device in devices:
         absent = sorted(set(device.host.cores) - known)

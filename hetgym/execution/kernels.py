@@ -1,7 +1,5 @@
 """KernelProgram: the operators of a dataflow graph as torch kernels, with random weights and inputs."""
 
-from __future__ import annotations
-
 from hetgym.errors import require
 from hetgym.execution.binding import OWN, bind
 from hetgym.execution.steps import Task
@@ -10,15 +8,10 @@ from hetgym.profiling.kernels import Weights, activations, make_kernel
 
 
 class KernelProgram:
-    """Runs each operator with the torch call of its kind.
+    """Runs each operator of a graph with the torch call of its kind, on a device of torch.
 
     Weights are made when a device first needs them. They depend only on the seed and their names, so an operator
     computes the same result on every device.
-
-    Args:
-        graph: the graph of the operators.
-        processor: torch's name of the device.
-        seed: seed of the weights and of the graph's inputs.
     """
 
     def __init__(self, graph: DataflowGraph, processor: str, seed: int) -> None:
@@ -32,11 +25,7 @@ class KernelProgram:
         self._torch.relu(self._torch.empty(1, device="meta"))  # loads torch's shape checks, which takes a second
 
     def task(self, operator: int) -> Task:
-        """The kernel of an operator, with its operands that no other operator feeds.
-
-        Raises:
-            UnsupportedOperator: torch has no call for it.
-        """
+        """The kernel of an operator, with its operands that no other operator feeds (UnsupportedOperator if none)."""
         if operator not in self._tasks:
             node = self._graph.operators[operator]
             rng = self._torch.Generator().manual_seed(self._seed * 1_000_003 + operator)

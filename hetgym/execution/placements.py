@@ -1,7 +1,5 @@
 """Placements on which predictions are tested; none of them is used for calibration."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -26,15 +24,8 @@ SCHEDULERS = ("heft", "peft", "cpop", "donf", "etf", "mct", "sufferage", "graham
 def held_out_placements(graph: DataflowGraph, problem: Problem, count: int, rng: np.random.Generator) -> list[Schedule]:
     """Different placements of several sorts: schedules of baselines, blocks, separated families, and random ones.
 
-    Args:
-        graph: the graph to place.
-        problem: the problem of the graph with costs, for the baselines.
-        count: number of placements.
-        rng: source of randomness for the random placements.
-
-    Returns:
-        ``count`` schedules, or fewer if there are not enough different ones. No two have the same assignment, and none
-        has that of a calibration run.
+    There are ``count``, or fewer if there are not enough different ones. No two have the same assignment, and none
+    has that of a calibration run. The baselines schedule ``problem``, the graph's with costs.
     """
     taken = {tuple(schedule.assignment.tolist()) for schedule in calibration_schedules(graph, problem.num_devices)}
     found: list[Schedule] = []

@@ -7,8 +7,6 @@ dispatch to both. The remaining part of a transfer is the delay until the reader
 a bandwidth. With these costs the ``classic`` runtime, in which transfers do not contend, has the executor's semantics.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,17 +24,11 @@ RUNTIME = "classic"
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """The costs of operators under one schedule.
+    """The costs of operators under one schedule."""
 
-    Attributes:
-        compute: [n] run time of each operator on its device [s].
-        publish: [n] time to write tensors that other devices read [s].
-        dispatch: [n] time before the operator starts [s].
-    """
-
-    compute: FloatArray
-    publish: FloatArray
-    dispatch: FloatArray
+    compute: FloatArray  # [n] run time of each operator on its device [s]
+    publish: FloatArray  # [n] time to write tensors that other devices read [s]
+    dispatch: FloatArray  # [n] time before the operator starts [s]
 
 
 def prices(calibration: Calibration, schedule: Schedule) -> Prices:
@@ -78,11 +70,9 @@ def publishing(calibration: Calibration, problem: Problem, schedule: Schedule) -
 
 
 def predict(calibration: Calibration, schedule: Schedule) -> Trace:
-    """Simulate a schedule.
+    """Simulate a schedule: a trace in the form of executed ones.
 
-    Returns:
-        A trace in the form of executed ones: operators end before they publish, and a transfer is the time of
-        publishing.
+    Operators end before they publish, and a transfer is the time of publishing.
     """
     priced = prices(calibration, schedule)
     plain = planning_problem(calibration)

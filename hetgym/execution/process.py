@@ -1,7 +1,5 @@
 """WorkerProcess: the parent's handle of a worker process, from its start to its guaranteed end."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -25,10 +23,6 @@ class WorkerProcess:
     The worker's environment and cores are set before it imports anything. It has a session of its own, so that an
     interrupt from the terminal reaches only the parent, which then ends the worker. If the parent dies, the worker
     finds its socket closed and ends.
-
-    Args:
-        device: the device that the worker represents.
-        memory: descriptor of the shared memory, which the worker inherits.
     """
 
     def __init__(self, device: ExecutionDevice, memory: int) -> None:

@@ -10,8 +10,6 @@ For every model, in one session of the same worker processes:
 5. The cores must have been idle otherwise all the time, or the model's result does not count.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -48,30 +46,16 @@ OperatorCosts = Callable[[DataflowGraph, Sequence[ExecutionDevice]], FloatArray]
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a validation.
+    """Settings of a validation, with at least two devices, placements and rounds (else ConfigError)."""
 
-    Args:
-        devices: the devices.
-        placements: number of held-out placements of each model.
-        rounds: number of timed runs of each placement.
-        warmups: number of runs of each placement before the timed ones.
-        calibration_rounds: number of timed runs of each calibration placement.
-        limit: largest share of the cores' time that other processes may use; inf = do not check.
-        seed: seed of placements, rounds and weights.
-        patience: see :class:`hetgym.execution.Cluster`.
-
-    Raises:
-        ConfigError: fewer than two devices, placements or rounds.
-    """
-
-    devices: tuple[ExecutionDevice, ...]
-    placements: int = 17
-    rounds: int = 11
-    warmups: int = 2
-    calibration_rounds: int = 15
-    limit: float = LIMIT
-    seed: int = 0
-    patience: float = 30.0
+    devices: tuple[ExecutionDevice, ...]  # the devices
+    placements: int = 17  # number of held-out placements of each model
+    rounds: int = 11  # number of timed runs of each placement
+    warmups: int = 2  # number of runs of each placement before the timed ones
+    calibration_rounds: int = 15  # number of timed runs of each calibration placement
+    limit: float = LIMIT  # largest share of the cores' time that other processes may use; inf = do not check
+    seed: int = 0  # seed of placements, rounds and weights
+    patience: float = 30.0  # see Cluster
 
     def __post_init__(self) -> None:
         for what, value in (
@@ -91,29 +75,20 @@ class Settings:
 
 @dataclass(eq=False)
 class ModelResult:
-    """Result of the validation of one model.
+    """Result of the validation of one model."""
 
-    Attributes:
-        model: name of the model.
-        status: :data:`DONE`, :data:`BUSY`, or the reason of a failure.
-        operators: number of operators.
-        foreign: largest share of the cores' time that other processes used.
-        calibration: the calibrated figures.
-        alone: one mapping per device: makespan of the whole model on it, as executed and, if learned costs were
-            given, as predicted from these.
-        rows: one mapping per placement.
-        scores: kind of costs -> scores: ``calibrated`` and, if learned costs were given, ``learned``.
-        traces: predicted and executed run of the placement with the shortest predicted makespan.
-    """
-
-    model: str
-    status: str
-    operators: int
-    foreign: float = 0.0
-    calibration: dict[str, Any] = field(default_factory=dict)
+    model: str  # name of the model
+    status: str  # DONE, BUSY, or the reason of a failure
+    operators: int  # number of operators
+    foreign: float = 0.0  # largest share of the cores' time that other processes used
+    calibration: dict[str, Any] = field(default_factory=dict)  # the calibrated figures
+    # one mapping per device: makespan of the whole model on it, as executed and, if learned costs were given, as
+    # predicted from these
     alone: list[dict[str, Any]] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)  # one mapping per placement
+    # kind of costs -> scores: `calibrated` and, if learned costs were given, `learned`
     scores: dict[str, Scores] = field(default_factory=dict)
+    # predicted and executed run of the placement with the shortest predicted makespan
     traces: tuple[Trace, Trace] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,12 +110,8 @@ def validate_model(
 ) -> ModelResult:
     """Run the protocol for one model.
 
-    Args:
-        graph: the model.
-        settings: settings of the validation.
-        predictions: JSON file to which predictions are written before their placements run.
-        learned: operator costs of a cost model, for additional predictions; communication and dispatch stay
-            calibrated.
+    Predictions are written to the JSON file before their placements run. ``learned`` are operator costs of a cost
+    model, for additional predictions; communication and dispatch stay calibrated.
 
     Raises:
         ConfigError: a device has a core that this process may not use.

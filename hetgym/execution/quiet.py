@@ -3,8 +3,6 @@
 Timings of single operators still look normal then, so only the system's own counters show the load.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Collection, Sequence
@@ -19,11 +17,9 @@ _IDLE = (3, 4)  # fields of a line of /proc/stat: idle, iowait
 
 
 def busy_ticks(cores: Collection[int], text: str | None = None) -> int | None:
-    r"""Clock ticks since the start of the system in which the cores were not idle; None if the system has no counters.
+    r"""Clock ticks since the system's start in which the cores were not idle; None if it has no counters.
 
-    Args:
-        cores: numbers of the cores.
-        text: content of ``/proc/stat``; by default the file is read.
+    ``text`` is the content of ``/proc/stat``; by default the file is read.
 
     >>> busy_ticks([0], "cpu  9 9 9\ncpu0 10 1 4 100 5 0 2 3 0 0\n")
     20
@@ -54,12 +50,7 @@ def process_ticks(pids: Sequence[int]) -> int:
 
 
 class Watch:
-    """Measures the use of some cores by other processes.
-
-    Args:
-        cores: numbers of the cores.
-        own: process ids that do not count as others.
-    """
+    """Measures the use of some cores by other processes than those of the ids ``own``."""
 
     def __init__(self, cores: Collection[int], own: Sequence[int] = ()) -> None:
         self._cores = frozenset(cores)

@@ -4,8 +4,6 @@ A recipe names an ATen operator and its arguments; an argument that is a tensor 
 Weights, and all values that depend only on weights, are computed once in the parent and put into shared memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -18,27 +16,17 @@ from hetgym.graph.ops import Tensor
 
 
 class Recipes(NamedTuple):
-    """A module ready to be executed.
+    """A module ready to be executed."""
 
-    Attributes:
-        work: the work for the worker processes.
-        constants: tensor -> its value, to be written to its slot before the first run.
-        inputs: for each user input the number of its tensor, or -1 if no operator reads it.
-        outputs: for each user output the number of its tensor, or a value that is not a tensor.
-    """
-
-    work: Work
-    constants: Mapping[int, Any]
-    inputs: tuple[int, ...]
+    work: Work  # the work for the worker processes
+    constants: Mapping[int, Any]  # tensor -> its value, to be written to its slot before the first run
+    inputs: tuple[int, ...]  # for each user input the number of its tensor, or -1 if no operator reads it
+    # for each user output the number of its tensor, or a value that is not a tensor
     outputs: tuple[int | tuple[Any], ...]
 
 
 def recipes_of(traced: Traced) -> Recipes:
-    """Make the recipes of a traced module.
-
-    Raises:
-        ExecutionError: weights without values, or an operator that is not one of torch's registered ones.
-    """
+    """The recipes of a traced module; ExecutionError about weights without values or unregistered operators."""
     return _Writer(traced).recipes()
 
 
@@ -189,12 +177,7 @@ class _Writer:
 
 
 class RecipeProgram:
-    """Runs each operator as the module does, with the same results.
-
-    Args:
-        operators: recipes of the operators.
-        processor: torch's name of the device.
-    """
+    """Runs each operator as the module does, with the same results, on a device of torch."""
 
     def __init__(self, operators: list[dict[str, Any]], processor: str) -> None:
         self._torch = require("torch", "torch", "running operators")
@@ -202,11 +185,7 @@ class RecipeProgram:
         self._processor = processor
 
     def task(self, operator: int) -> Task:
-        """The call of an operator and the tensors that it reads.
-
-        Raises:
-            ExecutionError: this torch does not have the operator.
-        """
+        """The call of an operator and the tensors that it reads; ExecutionError if this torch lacks the operator."""
         recipe = self._operators[operator]
         space, _, name = recipe["target"].partition("::")
         try:

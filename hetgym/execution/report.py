@@ -1,7 +1,5 @@
 """Results of validations: a document, the rows of a table, and traces that show two runs side by side."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,13 +20,10 @@ TARGETS = {"calibrated": (0.06, 0.9), "learned": (0.15, 0.85)}
 
 
 def overall(results: Sequence[ModelResult], costs: str) -> Scores | None:
-    """Scores over all placements of all models.
+    """Scores over all placements of all models; None if no model was validated with these costs.
 
     Errors are pooled. Tau and noise are means over the models, since ranks cannot be compared across models; of those
     that have them, as tau has no value where all predictions are equal.
-
-    Returns:
-        None if no model was validated with these costs.
     """
     done = [result for result in results if result.status == DONE and costs in result.scores]
     if not done:
@@ -96,9 +91,10 @@ def score_rows(results: Sequence[ModelResult]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _row(model: str, costs: str, s: Scores) -> tuple[str, ...]:
-    errors = [f"{100 * value:.1f} %" for value in (s.mean, s.median, s.p90, s.worst)]
-    return (model, costs, str(s.n), *errors, f"{s.tau:.2f}", f"{s.tau_fast:.2f}", f"{100 * s.noise:.1f} %")
+def _row(model: str, costs: str, scores: Scores) -> tuple[str, ...]:
+    errors = [f"{100 * value:.1f} %" for value in (scores.mean, scores.median, scores.p90, scores.worst)]
+    ranks = f"{scores.tau:.2f}", f"{scores.tau_fast:.2f}", f"{100 * scores.noise:.1f} %"
+    return model, costs, str(scores.n), *errors, *ranks
 
 
 def side_by_side(predicted: Trace, executed: Trace) -> dict[str, Any]:
@@ -120,11 +116,7 @@ def side_by_side(predicted: Trace, executed: Trace) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: Any) -> Path:
-    """Write a JSON file atomically; NaN is refused.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write a JSON file atomically; NaN is refused."""
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     atomic_write(path, lambda file: file.write(text.encode()))
     return path

@@ -1,7 +1,5 @@
 """Execution: times of repeated runs of a schedule, as arrays and as traces."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,22 +22,16 @@ RUNTIME = "executed"
 
 @dataclass(frozen=True, eq=False)
 class Execution:
-    """Repeated runs of one schedule.
+    """Repeated runs of one schedule."""
 
-    Attributes:
-        problem: the problem that traces refer to; its costs were not used.
-        schedule: the schedule that ran.
-        loaded: the loaded schedule, with the device orders.
-        start, finish: [rounds, n] times of each operator, relative to the moment when all workers were ready [s].
-        sent, arrived: [rounds, e] times at which the tensor of each edge began to be written to shared memory, and
-            became readable by the other device [s]. Equal for edges that stay on a device.
-    """
-
-    problem: Problem
-    schedule: Schedule
-    loaded: Loaded
+    problem: Problem  # the problem that traces refer to; its costs were not used
+    schedule: Schedule  # the schedule that ran
+    loaded: Loaded  # the loaded schedule, with the device orders
+    # start, finish: [rounds, n] times of each operator, relative to the moment when all workers were ready [s]
     start: FloatArray
     finish: FloatArray
+    # sent, arrived: [rounds, e] times at which the tensor of each edge began to be written to shared memory, and became
+    # readable by the other device [s]. Equal for edges that stay on a device.
     sent: FloatArray
     arrived: FloatArray
 

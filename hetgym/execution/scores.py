@@ -1,7 +1,5 @@
 """Scores of predicted against executed makespans."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,14 +10,7 @@ from hetgym._types import FloatArray
 
 
 def kendall_tau(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Rank correlation, ties taken into account (tau-b; Kendall, Biometrika 33, 1945).
-
-    Args:
-        x: [k] values.
-        y: [k] values.
-
-    Returns:
-        The correlation in [-1, 1]; NaN if x or y is constant.
+    """Rank correlation in [-1, 1] with ties (tau-b; Kendall, Biometrika 33, 1945); NaN if x or y is constant.
 
     >>> kendall_tau([1, 2, 3, 4], [1, 2, 4, 3])
     0.6666666666666666
@@ -33,26 +24,19 @@ def kendall_tau(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
 @dataclass(frozen=True)
 class Scores:
-    """Accuracy of predictions; errors are relative to the executed makespan.
+    """Accuracy of predictions; errors are relative to the executed makespan."""
 
-    Attributes:
-        n: number of placements.
-        mean, median, p90, worst: statistics of the absolute errors.
-        bias: mean of the signed errors; positive = predicted too long.
-        tau: Kendall's tau of predicted and executed makespans.
-        tau_fast: the same for the faster half of the placements, among which schedulers choose.
-        noise: mean relative difference between the medians of even and odd rounds, which is the error of predicting
-            one half of the runs by the other.
-    """
-
-    n: int
+    n: int  # number of placements
+    # mean, median, p90, worst: statistics of the absolute errors
     mean: float
     median: float
     p90: float
     worst: float
-    bias: float
-    tau: float
-    tau_fast: float
+    bias: float  # mean of the signed errors; positive = predicted too long
+    tau: float  # Kendall's tau of predicted and executed makespans
+    tau_fast: float  # the same for the faster half of the placements, among which schedulers choose
+    # mean relative difference between the medians of even and odd rounds, which is the error of predicting one half of
+    # the runs by the other
     noise: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,12 +45,7 @@ class Scores:
 
 
 def score(predicted: FloatArray, rounds: FloatArray) -> Scores:
-    """Compare predictions with repeated runs.
-
-    Args:
-        predicted: [k] makespans [s].
-        rounds: [k, r] executed makespans of each round [s]; predictions are compared with their medians.
-    """
+    """Compare [k] predicted makespans [s] with the medians of [k, r] executed ones of each round [s]."""
     executed = np.median(rounds, axis=1)
     error = predicted / executed - 1
     size = np.abs(error)

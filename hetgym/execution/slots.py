@@ -4,8 +4,6 @@ The memory has no name in the file system; the processes inherit a descriptor. I
 processes have ended, even if they were killed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import mmap
 import os
@@ -35,30 +33,19 @@ _PER_WORKER = 4 * LINE
 
 
 class Slot(NamedTuple):
-    """The place of a tensor in the shared memory.
+    """The place of a tensor in the shared memory."""
 
-    Attributes:
-        tensor: type of the tensor.
-        offset: distance from the start of the memory [byte].
-    """
-
-    tensor: Tensor
-    offset: int
+    tensor: Tensor  # type of the tensor
+    offset: int  # distance from the start of the memory [byte]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of the shared memory.
+    """The layout of the shared memory."""
 
-    Args:
-        operators: number of operators.
-        workers: number of workers.
-        tensors: types of the tensors that may move between devices.
-    """
-
-    operators: int
-    workers: int
-    tensors: tuple[Tensor, ...]
+    operators: int  # number of operators
+    workers: int  # number of workers
+    tensors: tuple[Tensor, ...]  # types of the tensors that may move between devices
 
     def worker_word(self, worker: int, word: int) -> int:
         """Number of one worker's word."""
@@ -97,16 +84,13 @@ class Layout:
 
 
 class Times(NamedTuple):
-    """Time stamps of one run, from the clock that all processes share [ns].
+    """Time stamps of one run, from the clock that all processes share [ns]."""
 
-    Attributes:
-        start, finish: [n] start and finish of each operator.
-        sent, published: [t] begin and end of writing each tensor to its slot; for tensors that did not move these are
-            of an earlier run, or 0.
-    """
-
+    # start, finish: [n] start and finish of each operator
     start: npt.NDArray[np.int64]
     finish: npt.NDArray[np.int64]
+    # sent, published: [t] begin and end of writing each tensor to its slot; for tensors that did not move these are of
+    # an earlier run, or 0
     sent: npt.NDArray[np.int64]
     published: npt.NDArray[np.int64]
 
@@ -114,16 +98,8 @@ class Times(NamedTuple):
 class SharedMemory:
     """One process's mapping of the shared memory.
 
-    Args:
-        layout: layout of the memory.
-        descriptor: descriptor of memory that another process made; None makes new memory.
-
-    Attributes:
-        words: the words, for reading and writing one by one.
-        data: all bytes, writable.
-
-    Raises:
-        ExecutionError: the machine does not have enough free memory.
+    The descriptor is that of memory that another process made; None makes new memory, or raises ExecutionError if the
+    machine does not have enough. ``words`` are read and written one by one; ``data`` are all bytes, writable.
     """
 
     def __init__(self, layout: Layout, descriptor: int | None = None) -> None:
@@ -156,11 +132,7 @@ class SharedMemory:
 
 
 def tensors_of(tensors: Sequence[Tensor], operators: int, workers: int) -> Layout:
-    """Lay out tensors, after checking that their elements are whole bytes.
-
-    Raises:
-        ExecutionError: elements of a tensor's dtype are not a whole number of bytes.
-    """
+    """Lay out tensors; ExecutionError if elements of a dtype are not a whole number of bytes."""
     for tensor in tensors:
         if DTYPE_BYTES[tensor.dtype] != int(DTYPE_BYTES[tensor.dtype]):
             raise ExecutionError(f"tensors of {tensor.dtype} cannot move between devices")

@@ -1,7 +1,5 @@
 """Access of devices to the shared slots: a CPU reads in place, a GPU through pinned copies."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 
@@ -11,11 +9,7 @@ from hetgym.profiling.kernels import dtype_of
 
 
 class InPlace:
-    """Access of a CPU, which reads the slots in place.
-
-    Args:
-        memory: memory that the worker processes share.
-    """
+    """Access of a CPU, which reads the slots in place."""
 
     staged = False
 
@@ -38,14 +32,7 @@ class InPlace:
 class Staged(InPlace):
     """Access of a GPU: tensors that it reads are copied to it once, tensors that others read are copied back.
 
-    The shared memory is registered with CUDA, so that copies run at the speed of pinned memory.
-
-    Args:
-        memory: memory that the worker processes share.
-        processor: torch's name of the GPU.
-
-    Raises:
-        ExecutionError: CUDA cannot register the memory.
+    The shared memory is registered with CUDA, so that copies run at the speed of pinned memory (else ExecutionError).
     """
 
     staged = True

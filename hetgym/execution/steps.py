@@ -1,7 +1,5 @@
 """Steps: one worker's part of a schedule, as a sequence of callables with the values that they read and write."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -11,17 +9,12 @@ INPUT, CONSTANT = -1, -2
 
 
 class Task(NamedTuple):
-    """The computation of one operator, independent of the device.
+    """The computation of one operator, independent of the device."""
 
-    Attributes:
-        call: function from its operands to its outputs.
-        operands: for each operand the number of the tensor that feeds it, or a value that is part of the task.
-        tokens: tensors that must be available before it runs but that it does not read.
-    """
-
-    call: Callable[..., tuple[Any, ...]]
+    call: Callable[..., tuple[Any, ...]]  # function from its operands to its outputs
+    # for each operand the number of the tensor that feeds it, or a value that is part of the task
     operands: tuple[int | Any, ...]
-    tokens: tuple[int, ...] = ()
+    tokens: tuple[int, ...] = ()  # tensors that must be available before it runs but that it does not read
 
 
 class Program(Protocol):
@@ -33,40 +26,24 @@ class Program(Protocol):
 
 
 class Step(NamedTuple):
-    """One step of a worker: running one operator.
+    """One step of a worker: running one operator."""
 
-    Attributes:
-        operator: number of the operator.
-        call: function that computes it.
-        reads: places of the operands among the worker's values.
-        waits: tensors of other workers for which no earlier step of this worker has waited.
-        keeps: ``(output, place)`` of outputs that later steps of this worker read.
-        publishes: ``(output, tensor)`` of outputs that other workers read.
-        drops: places that no later step of this worker reads.
-    """
-
-    operator: int
-    call: Callable[..., tuple[Any, ...]]
-    reads: tuple[int, ...]
-    waits: tuple[int, ...]
-    keeps: tuple[tuple[int, int], ...]
-    publishes: tuple[tuple[int, int], ...]
-    drops: tuple[int, ...]
+    operator: int  # number of the operator
+    call: Callable[..., tuple[Any, ...]]  # function that computes it
+    reads: tuple[int, ...]  # places of the operands among the worker's values
+    waits: tuple[int, ...]  # tensors of other workers for which no earlier step of this worker has waited
+    keeps: tuple[tuple[int, int], ...]  # `(output, place)` of outputs that later steps of this worker read
+    publishes: tuple[tuple[int, int], ...]  # `(output, tensor)` of outputs that other workers read
+    drops: tuple[int, ...]  # places that no later step of this worker reads
 
 
 @dataclass(frozen=True)
 class Flow:
-    """The maker and the readers of every tensor that may move.
+    """The maker and the readers of every tensor that may move."""
 
-    Attributes:
-        maker: [t] operator and output slot that make the tensor; or :data:`INPUT` or :data:`CONSTANT`.
-        readers: [t] operators that read the tensor.
-        results: tensors that the parent reads after the run.
-    """
-
-    maker: tuple[tuple[int, int], ...]
-    readers: tuple[tuple[int, ...], ...]
-    results: frozenset[int]
+    maker: tuple[tuple[int, int], ...]  # [t] operator and output slot that make the tensor; or INPUT or CONSTANT
+    readers: tuple[tuple[int, ...], ...]  # [t] operators that read the tensor
+    results: frozenset[int]  # tensors that the parent reads after the run
 
     def made_by(self) -> Mapping[int, list[tuple[int, int]]]:
         """Operator -> ``(output, tensor)`` of the tensors that it makes."""
@@ -77,31 +54,18 @@ class Flow:
 
 
 class Plan(NamedTuple):
-    """The steps of one worker, and its values before the first step.
+    """The steps of one worker, and its values before the first step."""
 
-    Attributes:
-        steps: the steps in the order in which they run.
-        values: initial value of each place; None for places that a step fills.
-        remote: tensors that come from other workers.
-    """
-
-    steps: tuple[Step, ...]
-    values: list[Any]
-    remote: frozenset[int]
+    steps: tuple[Step, ...]  # the steps in the order in which they run
+    values: list[Any]  # initial value of each place; None for places that a step fills
+    remote: frozenset[int]  # tensors that come from other workers
 
 
 def plan(flow: Flow, assignment: Sequence[int], order: Sequence[int], device: int, program: Program) -> Plan:
     """Convert one device's part of a schedule to steps.
 
-    Args:
-        flow: makers and readers of the tensors.
-        assignment: [n] device of each operator.
-        order: this device's operators in the order in which they run.
-        device: the number of this device.
-        program: program that makes operators runnable.
-
-    Returns:
-        The steps. Place ``t`` of the values belongs to tensor ``t``; values that are part of tasks come after these.
+    Place ``t`` of the values belongs to tensor ``t``; values that are part of tasks come after these. ``assignment`` is
+    [n] for all operators, ``order`` that of this device.
     """
     made = flow.made_by()
     values: list[Any] = [None] * len(flow.maker)

@@ -1,7 +1,5 @@
 """Waiting for another process: polling of a word of shared memory, with a time limit."""
 
-from __future__ import annotations
-
 import os
 from time import perf_counter_ns
 
@@ -18,16 +16,10 @@ class Stopped(Exception):  # noqa: N818 - control flow within a worker, never se
 
 
 class Waiter:
-    """Waits on words of shared memory.
+    """Waits on words of shared memory for at most ``patience`` [s].
 
-    A poll takes 0.05 us, so a wait ends within a microsecond of the word's change; futexes and pipes
-    would take 30 to 40 us.
-
-    Args:
-        memory: memory that the worker processes share.
-        worker: number of the worker that waits.
-        crowded: True if workers share cores; the core is then yielded after each poll.
-        patience: longest wait [s].
+    A poll takes 0.05 us, so a wait ends within a microsecond of the word's change; futexes and pipes would take 30 to
+    40 us. Where workers share cores (``crowded``) the core is yielded after each poll.
     """
 
     def __init__(self, memory: SharedMemory, worker: int, crowded: bool, patience: float) -> None:
@@ -38,16 +30,7 @@ class Waiter:
         self._parent = os.getppid()
 
     def until(self, word: int, value: int, tensor: int = -1) -> None:
-        """Return when a word has a value.
-
-        Args:
-            word: number of the word.
-            value: value to wait for.
-            tensor: number of the tensor that is waited for, for messages; -1 = none.
-
-        Raises:
-            Stopped: the run was aborted, the parent died, or the wait took too long.
-        """
+        """Return when a word has a value; Stopped if the run was aborted or ``tensor`` (-1 = none) took too long."""
         words = self._words
         for _ in range(self._spins):
             if words[word] == value:

@@ -16,20 +16,13 @@ from hetgym.problem import Problem
 
 @dataclass(frozen=True)
 class Work:
-    """A graph in the form that is sent to workers.
+    """A graph in the form that is sent to workers."""
 
-    Attributes:
-        graph: the graph to run, whose operators and edges occur in traces.
-        tensors: [t] types of the tensors that may move; the first ones are those of ``graph.edge_tensor``.
-        flow: maker and readers of each tensor.
-        program: description from which a worker makes the operators, see
-            :func:`hetgym.execution.worker.load_program`.
-    """
-
-    graph: DataflowGraph
+    graph: DataflowGraph  # the graph to run, whose operators and edges occur in traces
+    # [t] types of the tensors that may move; the first ones are those of `graph.edge_tensor`
     tensors: tuple[Tensor, ...]
-    flow: Flow
-    program: dict[str, Any]
+    flow: Flow  # maker and readers of each tensor
+    program: dict[str, Any]  # description from which a worker makes the operators, see load_program
 
     @classmethod
     def of_graph(cls, graph: DataflowGraph) -> Work:

@@ -5,8 +5,6 @@ with its parent in JSON over a socket. The first message describes the device, `
 which the worker converts to steps, and ``run`` messages request a run of one of them.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 from multiprocessing.connection import Connection
@@ -22,12 +20,7 @@ from hetgym.profiling.host import HostSettings
 
 
 def main(socket: int, descriptor: int) -> None:
-    """Serve requests until the parent sends ``stop`` or ends.
-
-    Args:
-        socket: descriptor of the socket to the parent.
-        descriptor: descriptor of the shared memory.
-    """
+    """Serve requests until the parent sends ``stop`` or ends; descriptors of the socket and the shared memory."""
     gc.disable()  # a collection in the middle of a run would be timed as an operator
     connection: Connection[Any, Any] = Connection(socket)
     worker: Worker | None = None
@@ -55,14 +48,9 @@ def main(socket: int, descriptor: int) -> None:
 
 
 class Worker:
-    """One device, within its own process.
+    """One device, within its own process, as the parent's first message says.
 
-    Args:
-        setup: the parent's first message.
-        descriptor: descriptor of the shared memory.
-
-    Attributes:
-        operator: number of the operator that was started last; -1 for none.
+    ``operator`` is the number of the operator that was started last; -1 for none.
     """
 
     def __init__(self, setup: dict[str, Any], descriptor: int) -> None:
@@ -84,11 +72,7 @@ class Worker:
         self._plans: dict[int, Plan] = {}
 
     def serve(self, message: dict[str, Any]) -> None:
-        """Carry out a request of the parent.
-
-        Raises:
-            Stopped: the run was aborted.
-        """
+        """Carry out a request of the parent; Stopped if the run was aborted."""
         self.operator = -1
         if message["do"] == "program":
             self._plans[message["number"]] = self._load(message["assignment"], message["order"])
@@ -145,12 +129,8 @@ class Worker:
         them first.
         """
         words, layout, slots, until, now = (
-            self._memory.words,
-            self._memory.layout,
-            self._slots,
-            self._waiter.until,
-            perf_counter_ns,
-        )
+            self._memory.words, self._memory.layout, self._slots, self._waiter.until, perf_counter_ns,
+        )  # fmt: skip
         place, staged, first = layout.worker_word(self._number, PLACE), slots.staged, layout.flag(0)
         stride = layout.flag(1) - first
         for turn, (operator, call, reads, waits, keeps, publishes, drops) in enumerate(made.steps):
