@@ -4,8 +4,6 @@ The dataclass is the schema. A message names the file, the path inside the docum
 unknown key, the nearest key that exists.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import types
@@ -24,21 +22,11 @@ T = TypeVar("T")
 
 
 def read(schema: type[T], data: Any, where: str, path: str = "") -> T:
-    """Build a dataclass from a mapping, checking every key and type.
+    """Build a dataclass from a mapping, checking every key and type; messages name ``where`` and ``path`` inside it.
 
-    Fields may be ``str``, ``bool``, ``int``, ``float``, ``Literal``, other dataclasses, tuples,
-    ``Mapping[str, …]`` and unions with None. A number may be written as text, since YAML reads
-    ``8e9`` as text. Ranges are checked by the dataclass itself: an error that its ``__post_init__`` raises
-    gets the place in the document as a prefix.
-
-    Args:
-        schema: the dataclass.
-        data: the mapping.
-        where: the file or argument that the mapping came from, for messages.
-        path: the place inside the document, for messages.
-
-    Returns:
-        An instance of ``schema``.
+    Fields may be ``str``, ``bool``, ``int``, ``float``, ``Literal``, other dataclasses, tuples, ``Mapping[str, …]`` and
+    unions with None. A number may be written as text, since YAML reads ``8e9`` as text. Ranges are checked by the
+    dataclass itself: an error that its ``__post_init__`` raises gets the place in the document as a prefix.
 
     Raises:
         ConfigError: an unknown key, a missing key or a value of the wrong type.
@@ -82,19 +70,9 @@ def check_number(
     positive: bool = False,
     finite: bool = True,
 ) -> None:
-    """Refuse a number outside its range, in one sentence.
+    """Refuse (``error``) no number, NaN, and a number out of range, in a sentence that starts with ``what``.
 
-    Args:
-        value: the number.
-        what: the name of the number, with which the message starts.
-        error: the exception to raise.
-        minimum: smallest legal value.
-        maximum: largest legal value.
-        positive: True to refuse 0 as well.
-        finite: True to refuse infinity.
-
-    Raises:
-        HetgymError: of type ``error``: the number is NaN or out of range, or no number.
+    ``positive`` refuses 0 as well, ``finite`` infinity.
     """
     try:
         legal = minimum <= value <= maximum and not (positive and value <= 0) and not (finite and value == math.inf)
@@ -145,11 +123,7 @@ def _place(where: str, path: str) -> str:
 
 
 def mapping_of(data: Any, place: str) -> Mapping[str, Any]:
-    """Return the value if it is a mapping with text as keys.
-
-    Raises:
-        ConfigError: it is anything else.
-    """
+    """The value if it is a mapping with text as keys; otherwise a ConfigError."""
     if not isinstance(data, Mapping):
         raise ConfigError(f"{place}: expected keys and values, found {shown(data)}")
     for key in data:

@@ -1,7 +1,5 @@
 """Bounded reads, atomic writes, and a one-sentence error when either fails."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import io
@@ -22,27 +20,14 @@ Refusal = type[HetgymError]
 
 
 def as_path(source: object, what: str, error: Refusal) -> Path:
-    """A caller's argument as a path.
-
-    Args:
-        source: the argument.
-        what: the noun for what is read from the path, with which the message starts.
-        error: exception to raise.
-
-    Raises:
-        HetgymError: of type ``error``: the argument is neither text nor a path.
-    """
+    """A caller's argument as a path; ``error`` about the noun ``what`` if it is neither text nor a path."""
     if not isinstance(source, str | os.PathLike) or isinstance(os.fspath(source), bytes):
         raise error(f"{what} is read from a path, not from {type(source).__name__} {shown(source)}")
     return Path(source)
 
 
 def open_file(path: Path, error: Refusal) -> IO[bytes]:
-    """Open a regular file for reading; devices and pipes, which may never end, are refused.
-
-    Raises:
-        HetgymError: of type ``error``: the file is missing, is not a regular file, or may not be read.
-    """
+    """Open a regular file for reading, else raise ``error``: devices and pipes may never end."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise error(f"{path}: not a regular file")
@@ -54,16 +39,7 @@ def open_file(path: Path, error: Refusal) -> IO[bytes]:
 
 
 def read_bytes(path: Path, limit: int, error: Refusal) -> bytes:
-    """Content of a file.
-
-    Args:
-        path: path of the file.
-        limit: most bytes that are accepted.
-        error: exception to raise.
-
-    Raises:
-        HetgymError: of type ``error``: the file is missing, unreadable or longer than the limit.
-    """
+    """Content of a file; ``error`` if it is missing, unreadable or longer than the limit [byte]."""
     try:
         with open_file(path, error) as file:
             size = os.fstat(file.fileno()).st_size
@@ -76,16 +52,7 @@ def read_bytes(path: Path, limit: int, error: Refusal) -> bytes:
 
 
 def read_unpacked(path: Path, limit: int, error: Refusal) -> bytes:
-    """Content of a plain or gzipped file, decompressed.
-
-    Args:
-        path: path of the file.
-        limit: most bytes that are accepted, after decompression.
-        error: exception to raise.
-
-    Raises:
-        HetgymError: of type ``error``: the file is missing, unreadable, damaged or longer than the limit.
-    """
+    """Content of a plain or gzipped file; ``error`` as for :func:`read_bytes` after decompression, or if damaged."""
     data = read_bytes(path, limit, error)
     if data[:2] != b"\x1f\x8b":
         return data
@@ -97,25 +64,12 @@ def read_unpacked(path: Path, limit: int, error: Refusal) -> bytes:
 
 
 def read_text(path: Path, limit: int, error: Refusal) -> str:
-    """Text of a plain or gzipped file.
-
-    Args:
-        path: path of the file.
-        limit: most bytes that are accepted, after decompression.
-        error: exception to raise.
-
-    Raises:
-        HetgymError: of type ``error``: the file is missing, unreadable, damaged, longer than the limit, or not UTF-8.
-    """
+    """UTF-8 text of a plain or gzipped file; see :func:`read_unpacked`."""
     return decoded(read_unpacked(path, limit, error), str(path), error)
 
 
 def decoded(data: bytes, where: str, error: Refusal) -> str:
-    """Decode UTF-8.
-
-    Raises:
-        HetgymError: of type ``error``: the bytes are not UTF-8.
-    """
+    """The text of UTF-8 bytes; ``error`` if they are not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError as cause:
@@ -139,8 +93,7 @@ def amount(size: int) -> str:
 def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file under a temporary name beside its target, then move it into place.
 
-    Raises:
-        OSError: the folder cannot be written; nothing is left behind.
+    If the folder cannot be written (OSError), nothing is left behind.
     """
     temporary = _beside(path)
     try:
@@ -161,11 +114,7 @@ def packed(data: bytes) -> bytes:
 
 
 def write_bytes(path: Path, data: bytes, error: Refusal) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-        HetgymError: of type ``error``: the file cannot be written; an earlier version of it is kept.
-    """
+    """Write a file whole or not at all; if it cannot be written, ``error`` is raised and an earlier version kept."""
     try:
         atomic_write(path, lambda file: file.write(data))
     except (OSError, ValueError) as cause:
@@ -197,11 +146,7 @@ def is_file(path: str | os.PathLike[str], existing: str | os.PathLike[str]) -> b
 
 
 def _beside(path: Path) -> Path:
-    """The temporary name under which a file is written.
-
-    Raises:
-        OSError: the path is that of a folder.
-    """
+    """The temporary name under which a file is written; OSError if the path is that of a folder."""
     if not path.name or path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")

@@ -1,7 +1,5 @@
 """Strict parsing of untrusted JSON; its depth is bounded before it is parsed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -24,27 +22,19 @@ CONTAINERS = 4_000_000
 
 
 def parse(
-    text: str,
-    where: str,
-    error: Refusal,
-    containers: int = CONTAINERS,
-    lenient: bool = False,
-    several: bool = False,
+    text: str, where: str, error: Refusal, containers: int = CONTAINERS, lenient: bool = False, several: bool = False
 ) -> Any:
     """Parse JSON; refuse repeated fields, NaN, infinity and text that cannot be encoded again.
 
     Args:
         text: the document.
         where: the file or argument that the document came from, for messages.
-        error: exception to raise.
+        error: exception to raise: the text is not such JSON, is nested deeper than :data:`DEPTH`, or has more lists and
+            objects than ``containers``.
         containers: most lists and objects that are accepted.
         lenient: accept NaN and infinity, and repeated fields, where the last counts. Some programs write these into
             fields that hetgym ignores; all others must be checked.
         several: return a list of documents if there is more than one, as printers of protobuf streams write them.
-
-    Raises:
-        HetgymError: of type ``error``: the text is not such JSON, is nested deeper than :data:`DEPTH`, or has too
-            many lists and objects.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Omissions of importers: said once, kept in the notes of the result, or refused."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Sequence
@@ -11,19 +9,9 @@ from hetgym.errors import HetgymWarning, sentence
 
 
 def left_out(where: str, notes: Sequence[str], strict: bool, error: Refusal) -> None:
-    """Warn of what an importer left out, in one sentence, or refuse to leave it out.
+    """Warn (HetgymWarning) of what an importer left out of ``where`` and can change a result, or refuse it.
 
-    Args:
-        where: the file, or what else was read.
-        notes: what was left out and can change a result, a sentence each; without any nothing happens.
-        strict: raise instead of warning.
-        error: exception to raise.
-
-    Raises:
-        HetgymError: of type ``error``: there are notes, and ``strict`` is set.
-
-    Warns:
-        HetgymWarning: there are notes, and ``strict`` is not set.
+    Nothing happens without notes; with ``strict`` they are an ``error``.
     """
     if not notes:
         return

@@ -1,20 +1,15 @@
 """Folders of the package that lie beside it in a checkout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
 
 
 def part(name: str) -> Path:
-    """Folder ``hetgym/<name>``.
+    """Folder ``hetgym/<name>``, of ``agents``, ``baselines`` or ``configs``.
 
     In a checkout ``hetgym/<name>`` is a symbolic link to a folder beside the package. Where git could not make links
     a text file stands in the link's place; the folder itself is then returned.
-
-    Args:
-        name: ``agents``, ``baselines`` or ``configs``.
     """
     inside = PACKAGE / name
     return inside if inside.is_dir() else PACKAGE.parent / name

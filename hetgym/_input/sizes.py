@@ -1,7 +1,5 @@
 """Parsing of sizes with units, such as ``8GB``."""
 
-from __future__ import annotations
-
 import re
 
 from hetgym.errors import ConfigError, shown

@@ -1,7 +1,5 @@
 """Parsing of times with units, such as ``1.5ms``."""
 
-from __future__ import annotations
-
 import re
 from numbers import Real
 

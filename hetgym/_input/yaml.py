@@ -1,7 +1,5 @@
 """Safe loading of YAML configurations: plain types only, no repeated keys, and a bound on how far aliases expand."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -90,8 +88,8 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
     """Read a YAML file that holds one mapping; no tag in it can run code.
 
     Raises:
-        ConfigError: the file is missing, unreadable, larger than :data:`SIZE_LIMIT`, invalid YAML (the message
-            gives the line), or not a mapping with text as keys.
+        ConfigError: the file is missing, unreadable, larger than :data:`SIZE_LIMIT`, invalid YAML (the message gives
+            the line), or not a mapping with text as keys.
     """
     content = read_bytes(as_path(path, "a configuration", ConfigError), SIZE_LIMIT, ConfigError)
     try:

@@ -5,8 +5,6 @@ module covers its submodules, values are GPU numbers, ``"cpu"`` or other devices
 fetches its inputs; what a module that is not named does between its submodules runs where its inputs lie.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from hetgym.export.placement import Placement, Target, lost
@@ -15,16 +13,11 @@ PROGRAM = "Accelerate"
 
 
 def export_device_map(placement: Placement, weights: Iterable[str] | None = None) -> dict[str, int | str]:
-    """The largest modules that run on one device each, and their devices.
+    """Path of each of the largest modules that run on one device -> number of a GPU, ``"cpu"`` or ``"npu:0"``.
 
-    Args:
-        placement: the plan.
-        weights: names of the module's weights, as in ``module.state_dict()``. Those that no operator of the plan
-            reads, such as position embeddings that were folded into constants, go to the first device.
-
-    Returns:
-        Path of a module -> number of a GPU, ``"cpu"`` or ``"npu:0"``; paths of the zoo's Llama models are those of
-        ``transformers``.
+    Paths of the zoo's Llama models are those of ``transformers``. Of the names of the module's ``weights``, as in
+    ``module.state_dict()``, those that no operator of the plan reads, such as position embeddings that were folded into
+    constants, go to the first device.
 
     Raises:
         ConfigError: operators have no modules, or Accelerate would run one on another device than the plan.
@@ -70,11 +63,7 @@ def _ancestors(path: str) -> list[str]:
 
 
 def _check(placement: Placement, paths: list[str], covered: Mapping[str, Target]) -> None:
-    """Refuse a plan that Accelerate would run elsewhere.
-
-    Raises:
-        ConfigError: such a plan; the message names an operator.
-    """
+    """Refuse a plan that Accelerate would run elsewhere; the ConfigError names an operator."""
     inputs, runs, wrong = placement.inputs(), {}, []
     order = range(len(paths))
     first = _first(placement)

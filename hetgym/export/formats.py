@@ -1,7 +1,5 @@
 """The table of formats, and the one function that writes any of them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -35,17 +33,11 @@ SCHEMA = "plan.schema.json"
 
 @dataclass(frozen=True)
 class Format:
-    """A form of plans.
+    """A form of plans."""
 
-    Attributes:
-        name: as in ``--export name``.
-        file: default name of its file.
-        holds: what of a plan it holds, for listings.
-    """
-
-    name: str
-    file: str
-    holds: str
+    name: str  # as in `--export name`
+    file: str  # default name of its file
+    holds: str  # what of a plan it holds, for listings
 
 
 FORMATS = (
@@ -59,11 +51,7 @@ FORMATS = (
 
 
 def find_format(name: str) -> Format:
-    """The form of a name.
-
-    Raises:
-        UnknownName: there is none.
-    """
+    """The form of a name; UnknownName if there is none."""
     for known in FORMATS:
         if known.name == name:
             return known
@@ -167,18 +155,9 @@ def check_export(
     batch: int | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> None:
-    """Refuse a form that holds no plan of a problem whatever, before a plan is searched for.
+    """Refuse (ConfigError) a form that holds no plan of the problem whatever, before a plan is searched for.
 
-    Args:
-        format: name of the form.
-        problem: the problem; None for a training step.
-        platform: its devices; without it, every accelerator counts as a GPU.
-        model: the model that is planned.
-        batch: batch size with which an ONNX file was imported.
-        dims: sizes of its named axes.
-
-    Raises:
-        ConfigError: such a form.
+    The problem is None for a training step; see :func:`export_plan` for the other arguments.
     """
     if problem is None:
         _check_training(format)
@@ -189,11 +168,7 @@ def check_export(
 
 
 def _names(what: str, names: Iterable[str] | None) -> list[str] | None:
-    """The names of an argument.
-
-    Raises:
-        ConfigError: anything else than a sequence of names.
-    """
+    """The names of an argument; ConfigError about anything else than a sequence of names."""
     if names is None:
         return None
     found = list(names) if isinstance(names, Iterable) else []
@@ -235,11 +210,7 @@ def _of_operators(
 
 
 def _of_training(plan: ParallelPlan, format: str, layers: Sequence[str] | None) -> dict[str, Any]:
-    """The document of a plan of a training step.
-
-    Raises:
-        ConfigError: the form holds none.
-    """
+    """The document of a plan of a training step; ConfigError if the form holds none."""
     _check_training(format)
     return plan.to_dict() if format == "json" else export_stages(plan, layers)
 
@@ -253,11 +224,7 @@ def _check_training(format: str) -> None:
 
 
 def _problem(plan: object, problem: Problem | None) -> Problem:
-    """The problem of a plan.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """The problem of a plan; ConfigError if there is none."""
     if isinstance(plan, Trace):
         return plan.problem
     if not isinstance(plan, Schedule):

@@ -6,8 +6,6 @@ the head are numbered; the last ``--n-gpu-layers`` of them go to the GPUs of ``-
 anywhere in a tensor's name) counts. An operator runs where its weights are, attention where its layer is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,11 +41,9 @@ OUTSIDE = {"embed_tokens": "token_embd", "embed_positions": "position_embd", "no
 
 
 def export_llama_cpp(placement: Placement, backend: str = "CUDA") -> dict[str, Any]:
-    """Arguments of llama.cpp's programs that place a language model's weights and layers.
+    """Arguments of llama.cpp's programs that place the weights and layers of one of the zoo's language models.
 
-    Args:
-        placement: a plan of one of the zoo's language models.
-        backend: the back end of llama.cpp, one of :data:`BACKENDS`, for the names of GPUs.
+    ``backend``, one of :data:`BACKENDS`, names the GPUs.
 
     Returns:
         ``args``: the words of the command line; and what they say: ``device``, ``n_gpu_layers``, ``tensor_split`` and
@@ -118,11 +114,7 @@ def _slots(placement: Placement) -> list[Target]:
 
 
 def _check_turns(slots: list[Target], gpus: list[Target]) -> None:
-    """Refuse slots that are not first on the CPU, then on one GPU after the other.
-
-    Raises:
-        ConfigError: such slots.
-    """
+    """Refuse (ConfigError) slots that are not first on the CPU, then on one GPU after the other."""
     turn = [-1 if slot.kind == "cpu" else gpus.index(slot) for slot in slots]
     back = next((k for k in range(1, len(turn)) if turn[k] < turn[k - 1]), None)
     if back is not None:
@@ -135,11 +127,7 @@ def _check_turns(slots: list[Target], gpus: list[Target]) -> None:
 
 
 def _overrides(placement: Placement, slots: list[Target], backend: str) -> dict[str, str]:
-    """Regular expression -> buffer of the weights that do not lie where their layer does.
-
-    Raises:
-        ConfigError: an operator without weights would run elsewhere than planned.
-    """
+    """Regular expression -> buffer of weights that lie elsewhere than their layer; ConfigError if that cannot be."""
     found: dict[tuple[str, str], list[int]] = {}
     single: dict[str, str] = {}
     stray = []

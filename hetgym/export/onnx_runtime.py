@@ -44,19 +44,11 @@ def export_onnx_runtime(
     dims: Mapping[str, int] | None = None,
     annotated: Path | None = None,
 ) -> dict[str, Any]:
-    """Session options that give every node of an ONNX model the device of its operator.
+    """Session options ``{"session_options": {key: value}}`` that give each ONNX node the device of its operator.
 
     Nodes that hetgym folds into constants have no device in a plan and get none here; ONNX Runtime folds them, too.
-
-    Args:
-        placement: of the operators of ``model``.
-        model: path of the ONNX model that was planned.
-        batch: batch size with which it was imported, see :func:`hetgym.graph.from_onnx`.
-        dims: sizes of its named axes.
-        annotated: file for a copy of the model whose nodes carry the annotations; None to go by the nodes' names.
-
-    Returns:
-        ``{"session_options": {key: value}}``.
+    Model, batch and dims are those of :func:`hetgym.graph.from_onnx`. ``annotated`` is a file for a copy of the model
+    whose nodes carry the annotations; None to go by the nodes' names.
 
     Raises:
         ConfigError: the plan uses two devices of a kind, is not of this model, or the nodes' names cannot carry it.
@@ -114,11 +106,7 @@ def _external(onnx: Any, proto: onnx.ModelProto) -> bool:
 
 
 def _by_names(onnx: Any, nodes: Sequence[onnx.NodeProto], kinds: Mapping[str, str]) -> dict[str, list[str]]:
-    """Patterns for each kind of device.
-
-    Raises:
-        ConfigError: a node's name is empty, used twice or has reserved characters; or the option would be too long.
-    """
+    """Patterns for each kind of device; ConfigError if nodes' names are empty, not unique, reserved or too long."""
     instead = "export to a file that ends in .onnx, a copy of the model with annotated nodes"
     wanted: dict[str, str] = {}
     count = Counter(node.name for node in nodes)
@@ -148,9 +136,6 @@ def _by_names(onnx: Any, nodes: Sequence[onnx.NodeProto], kinds: Mapping[str, st
 
 def shortest_rules(wanted: Mapping[str, str]) -> dict[str, str]:
     """Few patterns from which every name gets its value: parts of names; the longest in a name counts.
-
-    Args:
-        wanted: name -> value; names are not empty.
 
     >>> shortest_rules({"/h.0/a": "gpu", "/h.0/b": "gpu", "/h.1/a": "cpu", "/h.1/b": "gpu"})
     {'/h.': 'gpu', '/h.1/a': 'cpu'}

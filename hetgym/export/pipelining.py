@@ -4,8 +4,6 @@ Source: PyTorch, ``torch.distributed.pipelining.pipeline(module, mb_args, split_
 paths of submodules to ``SplitPoint.BEGINNING`` or ``SplitPoint.END``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence, Set
 from typing import Any
 
@@ -52,22 +50,14 @@ def export_pipelining(placement: Placement) -> dict[str, Any]:
             for path, point in (_split(placement, paths, start) for start in starts[1:])
         },
         "stages": [
-            {
-                "device": placement.where(start).name,
-                "first": placement.names[start],
-                "last": placement.names[end - 1],
-            }
+            {"device": placement.where(start).name, "first": placement.names[start], "last": placement.names[end - 1]}
             for start, end in zip(starts, ends, strict=True)
         ],
     }
 
 
 def _split(placement: Placement, paths: Sequence[str], start: int) -> tuple[str, str]:
-    """The split point before an operator.
-
-    Raises:
-        ConfigError: the operators on either side are of the same module.
-    """
+    """The split point before an operator; ConfigError if the operators on either side are of the same module."""
     before, after = paths[start - 1], paths[start]
     called = set(paths)  # unlike lists of modules, which have no operators of their own
     here = _entered(before, after, called)
@@ -95,12 +85,10 @@ def _under(path: str, module: str) -> bool:
 
 
 def export_stages(plan: ParallelPlan, layers: Sequence[str] | None = None) -> dict[str, Any]:
-    """Split points of a training plan.
+    """Split points of a training plan, whose stages of layers are each on groups of GPUs.
 
-    Args:
-        plan: stages of layers, each on groups of GPUs.
-        layers: path of the submodule that begins each layer. By default those of Llama in ``transformers``: the
-            embedding, the blocks, and the head with the norm before it.
+    By default the paths of submodules that begin each layer are those of Llama in ``transformers``: the embedding, the
+    blocks, and the head with the norm before it.
 
     Returns:
         ``split_spec`` as above; ``stages`` with their GPUs, and the schedule, its chunks and micro-batches.

@@ -16,53 +16,31 @@ from hetgym.problem import Problem
 
 @dataclass(frozen=True)
 class Target:
-    """A device that runs operators.
+    """A device that runs operators."""
 
-    Attributes:
-        name: its name on the platform.
-        kind: ``cpu``, ``gpu`` or ``npu``.
-        number: its position among the platform's devices of that kind, from 0.
-    """
-
-    name: str
-    kind: str
-    number: int
+    name: str  # its name on the platform
+    kind: str  # `cpu`, `gpu` or `npu`
+    number: int  # its position among the platform's devices of that kind, from 0
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """The device of every operator.
+    """The device of every operator."""
 
-    Attributes:
-        title: the problem, for messages.
-        names, kinds: [n] the operators, in the order in which the model runs them.
-        weighted: [n] True for operators that read weights.
-        device: [n] position in ``targets``.
-        targets: all devices of the platform.
-        source, target: [e] the edges.
-    """
-
-    title: str
+    title: str  # the problem, for messages
+    # names, kinds: [n] the operators, in the order in which the model runs them
     names: tuple[str, ...]
     kinds: tuple[str, ...]
-    weighted: np.ndarray[tuple[int], np.dtype[np.bool_]]
-    device: IntArray
-    targets: tuple[Target, ...]
+    weighted: np.ndarray[tuple[int], np.dtype[np.bool_]]  # [n] True for operators that read weights
+    device: IntArray  # [n] position in `targets`
+    targets: tuple[Target, ...]  # all devices of the platform
+    # source, target: [e] the edges
     source: IntArray
     target: IntArray
 
     @classmethod
     def of(cls, problem: Problem, assignment: IntArray, platform: Platform | None = None) -> Placement:
-        """The placement of a problem's operators.
-
-        Args:
-            problem: the problem.
-            assignment: [n] device of each operator.
-            platform: tells GPUs from NPUs; without it every accelerator is taken for a GPU.
-
-        Raises:
-            ConfigError: the platform has other devices than the problem.
-        """
+        """The placement ([n] devices) of operators; without a platform every accelerator counts as a GPU."""
         kinds = ["gpu" if ahead else "cpu" for ahead in problem.asynchronous.tolist()]
         if platform is not None:
             if tuple(device.name for device in platform) != problem.device_names:
@@ -100,11 +78,7 @@ class Placement:
         return found
 
     def one_of_each_kind(self, program: str) -> None:
-        """Refuse plans that use two devices of a kind.
-
-        Raises:
-            ConfigError: such a plan.
-        """
+        """Refuse (ConfigError) plans that use two devices of a kind."""
         seen: dict[str, Target] = {}
         for target in self.used:
             other = seen.setdefault(target.kind, target)
@@ -134,11 +108,7 @@ class Placement:
         return name.rpartition(".")[0]
 
     def modules(self, program: str) -> list[str]:
-        """Path of the module of each operator.
-
-        Raises:
-            ConfigError: no operator has a module, as in graphs of ONNX models.
-        """
+        """Path of the module of each operator; ConfigError if none has a module, as in graphs of ONNX models."""
         found = [self.module(i) for i in range(len(self.names))]
         if not any(found) or any("/" in path for path in found):
             raise ConfigError(
@@ -148,11 +118,7 @@ class Placement:
         return found
 
     def path(self, module: str, program: str) -> str:
-        """Path of a module in the program's own model: language models of the zoo stand for those of transformers.
-
-        Raises:
-            ConfigError: the modules have other names there.
-        """
+        """Path of a module in the program's own model: language models of the zoo stand for those of transformers."""
         if not self.language_model or not module:
             return module
         if any(name.startswith(("embed_positions", "encoder.", "decoder.")) for name in self.names):
@@ -167,9 +133,5 @@ class PlanLost(ConfigError):
 
 
 def lost(program: str, what: str) -> NoReturn:
-    """Refuse a plan that a program cannot follow.
-
-    Raises:
-        PlanLost: always.
-    """
+    """Refuse a plan that a program cannot follow, with PlanLost."""
     raise PlanLost(f"{program} cannot follow this plan: it {what}")

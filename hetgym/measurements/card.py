@@ -35,27 +35,16 @@ _LONGEST_TEXT = 200
 
 @dataclass(frozen=True)
 class GpuCard:
-    """One GPU as CUDA describes it; 0 and empty strings stand for figures that could not be read.
+    """One GPU as CUDA describes it; 0 and empty strings stand for figures that could not be read."""
 
-    Args:
-        model: name of the product.
-        driver: version of the kernel driver.
-        memory: size of the memory [byte].
-        processors: number of streaming multiprocessors.
-        capability: compute capability, such as ``9.0``.
-        cache: size of the L2 cache [byte].
-        clock: highest clock of the processors [Hz].
-        memory_clock: highest clock of the memory [Hz].
-    """
-
-    model: str
-    driver: str = ""
-    memory: int = 0
-    processors: int = 0
-    capability: str = ""
-    cache: int = 0
-    clock: float = 0.0
-    memory_clock: float = 0.0
+    model: str  # name of the product
+    driver: str = ""  # version of the kernel driver
+    memory: int = 0  # size of the memory [byte]
+    processors: int = 0  # number of streaming multiprocessors
+    capability: str = ""  # compute capability, such as `9.0`
+    cache: int = 0  # size of the L2 cache [byte]
+    clock: float = 0.0  # highest clock of the processors [Hz]
+    memory_clock: float = 0.0  # highest clock of the memory [Hz]
 
 
 @dataclass(frozen=True)
@@ -64,44 +53,28 @@ class MachineCard:
 
     It contains no names of users, hosts or folders.
 
-    Args:
-        cpu: name of the product.
-        cores: number of cores that the machine reports.
-        cores_used: numbers of the cores that measured.
-        caches: ``L1d``, ``L2``, … -> size of that cache of the first used core [byte].
-        isa: those of :data:`ISA_FLAGS` that the processor has.
-        isa_cap: instruction-set cap of the libraries, ``full`` for none.
-        memory: size of the memory [byte].
-        kernel: release of the operating system.
-        clock: clock rate at the time of collection [Hz]; 0 if it is unknown.
-        governor: frequency governor; empty if it cannot be read, as in most virtual machines.
-        turbo: True if turbo is on; None if it cannot be read.
-        smt: True if two threads share a core; None if it cannot be read.
-        hypervisor: True if the processor reports that it is virtual.
-        load: load averages over 1, 5 and 15 minutes at the time of collection.
-        versions: library -> version.
-        gpus: the GPUs that CUDA shows.
-
     Raises:
         ArtefactError: a number out of range, or a text that is not a short printable line.
     """
 
-    cpu: str
-    cores: int
-    cores_used: tuple[int, ...]
-    memory: int
-    kernel: str = ""
+    cpu: str  # name of the product
+    cores: int  # number of cores that the machine reports
+    cores_used: tuple[int, ...]  # numbers of the cores that measured
+    memory: int  # size of the memory [byte]
+    kernel: str = ""  # release of the operating system
+    # `L1d`, `L2`, … -> size of that cache of the first used core [byte]
     caches: Mapping[str, int] = field(default_factory=dict, hash=False)
-    isa: tuple[str, ...] = ()
-    isa_cap: str = "full"
-    clock: float = 0.0
-    governor: str = ""
-    turbo: bool | None = None
-    smt: bool | None = None
-    hypervisor: bool = False
+    isa: tuple[str, ...] = ()  # those of ISA_FLAGS that the processor has
+    isa_cap: str = "full"  # instruction-set cap of the libraries, `full` for none
+    clock: float = 0.0  # clock rate at the time of collection [Hz]; 0 if it is unknown
+    governor: str = ""  # frequency governor; empty if it cannot be read, as in most virtual machines
+    turbo: bool | None = None  # True if turbo is on; None if it cannot be read
+    smt: bool | None = None  # True if two threads share a core; None if it cannot be read
+    hypervisor: bool = False  # True if the processor reports that it is virtual
+    # load averages over 1, 5 and 15 minutes at the time of collection
     load: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
-    gpus: tuple[GpuCard, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)  # library -> version
+    gpus: tuple[GpuCard, ...] = ()  # the GPUs that CUDA shows
 
     def __post_init__(self) -> None:
         if self.cores < 1 or not self.cores_used or min(self.cores_used) < 0:
@@ -168,15 +141,7 @@ class MachineCard:
 
     @classmethod
     def from_json(cls, text: str, where: str = "machine card") -> MachineCard:
-        """Read a card that :meth:`to_json` wrote.
-
-        Args:
-            text: the JSON.
-            where: the file, for messages.
-
-        Raises:
-            ArtefactError: invalid JSON, an unknown or missing key, a value of the wrong type or out of range.
-        """
+        """Read a card that :meth:`to_json` wrote; ArtefactError about any key or value that is not such a card's."""
         if len(text) > SIZE_LIMIT:
             raise ArtefactError(f"{where}: longer than {SIZE_LIMIT} characters, which no machine card is")
         try:
@@ -210,11 +175,7 @@ def library_versions() -> dict[str, str]:
 
 
 def cuda_gpus(root: str | Path = "/") -> tuple[GpuCard, ...]:
-    """The GPUs that torch can use; empty without torch or CUDA.
-
-    Args:
-        root: folder that contains ``proc``, for the driver's version.
-    """
+    """The GPUs that torch can use; empty without torch or CUDA. ``root`` has ``proc``, for the driver's version."""
     if find_spec("torch") is None:
         return ()
     torch: Any = import_module("torch")

@@ -31,26 +31,15 @@ _FORMAT, _VERSION = "hetgym-dataset", 1
 
 @dataclass(frozen=True)
 class Dataset:
-    """Measurements with the machine and the device that they belong to.
+    """Measurements with the machine and the device that they belong to."""
 
-    Args:
-        table: the rows.
-        machine: the machine that they were measured on.
-        device: the device, whose rates cost models use.
-        notes: a sentence or two on how they were measured.
-    """
-
-    table: Measurements
-    machine: MachineCard
-    device: Device
-    notes: str = ""
+    table: Measurements  # the rows
+    machine: MachineCard  # the machine that they were measured on
+    device: Device  # the device, whose rates cost models use
+    notes: str = ""  # a sentence or two on how they were measured
 
     def save(self, path: str | Path) -> None:
-        """Write the table to ``path``, which ends in ``.csv.gz``, and its card beside it.
-
-        Raises:
-            ArtefactError: the path has another suffix, or a file cannot be written.
-        """
+        """Write the table to ``path``, ``NAME.csv.gz``, and its card beside it; ArtefactError if that fails."""
         target = Path(path)
         card = _card_of(target)
         self.table.save(target)
@@ -103,11 +92,7 @@ def names() -> list[str]:
 
 
 def locate(name: str | Path) -> Path:
-    """The path of a table, given the name of a shipped dataset or a path.
-
-    Raises:
-        ArtefactError: there is neither such a shipped dataset nor such a file.
-    """
+    """The path of a table, by its path or as the name of a shipped dataset; ArtefactError where there is neither."""
     path = as_path(name, "a dataset", ArtefactError)
     if str(name) in names():
         return FOLDER / f"{name}.csv.gz"

@@ -40,20 +40,9 @@ from hetgym.graph.assembly import check_operator, check_tensor
 from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor
 
 COLUMNS = (
-    "kind",
-    "inputs",
-    "outputs",
-    "attributes",
-    "direction",
-    "context",
-    "source",
-    "count",
-    "seconds",
-    "p10",
-    "p90",
-    "repetitions",
-    "status",
-)
+    "kind", "inputs", "outputs", "attributes", "direction", "context", "source", "count", "seconds", "p10", "p90",
+    "repetitions", "status",
+)  # fmt: skip
 DIRECTIONS = ("forward", "backward")
 CONTEXTS = ("isolated", "graph")
 STATUSES = ("ok", "timeout", "memory", "unsupported")
@@ -85,18 +74,9 @@ class Measurement:
         attributes = json.dumps(plain, separators=(",", ":")) if plain else ""
         times = [f"{value:.4e}" if self.status == "ok" else "" for value in (self.seconds, self.p10, self.p90)]
         return [
-            op.kind,
-            tensors_text(op.inputs),
-            tensors_text(op.outputs),
-            attributes,
-            self.direction,
-            self.context,
-            self.source,
-            str(self.count),
-            *times,
-            str(self.repetitions),
-            self.status,
-        ]
+            op.kind, tensors_text(op.inputs), tensors_text(op.outputs), attributes, self.direction, self.context,
+            self.source, str(self.count), *times, str(self.repetitions), self.status,
+        ]  # fmt: skip
 
 
 def tensors_text(tensors: Sequence[Tensor]) -> str:
@@ -105,11 +85,7 @@ def tensors_text(tensors: Sequence[Tensor]) -> str:
 
 
 def parse_tensors(text: str, where: str) -> tuple[Tensor, ...]:
-    """Parse tensors that :func:`tensors_text` formatted.
-
-    Raises:
-        ArtefactError: the text is not of that form, or a dtype is unknown.
-    """
+    """Parse tensors that :func:`tensors_text` formatted; ArtefactError about other text, or an unknown dtype."""
     found = []
     for part in text.split(";") if text else ():
         match = _TENSOR.fullmatch(part)
@@ -125,15 +101,10 @@ def parse_tensors(text: str, where: str) -> tuple[Tensor, ...]:
 
 @dataclass(frozen=True)
 class Measurements:
-    """A table of measurements.
+    """A table of measurements."""
 
-    Attributes:
-        rows: the rows, in the order of the file.
-        name: name for messages.
-    """
-
-    rows: tuple[Measurement, ...]
-    name: str = "measurements"
+    rows: tuple[Measurement, ...]  # the rows, in the order of the file
+    name: str = "measurements"  # name for messages
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -164,11 +135,7 @@ class Measurements:
         return {row.source: row.seconds for row in self.rows if row.operator.kind == "Graph" and row.status == "ok"}
 
     def save(self, path: str | Path) -> None:
-        """Write the table; the same rows always give the same bytes.
-
-        Raises:
-            ArtefactError: the file cannot be written; nothing is left behind.
-        """
+        """Write the table; the same rows always give the same bytes. After an ArtefactError nothing is left behind."""
         target = Path(path)
         data = csv_text([COLUMNS, *(row.row() for row in self.rows)]).encode()
         if target.suffix == ".gz":
@@ -177,11 +144,7 @@ class Measurements:
 
     @classmethod
     def load(cls, path: str | Path) -> Measurements:
-        """Read a table.
-
-        Raises:
-            ArtefactError: the file is missing, damaged or too long, or a row is invalid; the message names the line.
-        """
+        """Read a table; ArtefactError names the line of an invalid row."""
         source = as_path(path, "a table of measurements", ArtefactError)
         return cls(
             tuple(read_rows(read_text(source, LIMIT_BYTES, ArtefactError), str(source))), source.name.partition(".")[0]
@@ -189,15 +152,9 @@ class Measurements:
 
 
 def read_rows(text: str, where: str, torn: bool = False) -> Iterator[Measurement]:
-    """The rows of a table in CSV.
+    """The rows of a table in CSV, header first.
 
-    Args:
-        text: the file's text, header first.
-        where: the file, for messages.
-        torn: True if the last line may be incomplete after a killed write; it is then left out.
-
-    Raises:
-        ArtefactError: a row is invalid.
+    ``torn`` leaves an incomplete last line out, as a killed write leaves one. An invalid row is an ArtefactError.
     """
     if torn and not text.endswith("\n"):
         text = text[: text.rfind("\n") + 1]
@@ -221,11 +178,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path) -> Journal:
-        """Start a journal, or continue one that a killed run has left.
-
-        Raises:
-            ArtefactError: the file is not a journal.
-        """
+        """Start a journal, or continue one that a killed run has left; ArtefactError if the file is not a journal."""
         journal = cls(path)
         if os.path.exists(path):  # unlike Path.exists it takes names of any length
             journal.rows = list(read_rows(read_text(path, LIMIT_BYTES, ArtefactError), str(path), torn=True))
@@ -233,11 +186,7 @@ class Journal:
         return journal
 
     def add(self, rows: Iterable[Measurement]) -> None:
-        """Append rows in one write, so that a kill leaves either all of them or an incomplete last line.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
+        """Append rows in one write, so that a kill leaves either all of them or an incomplete last line."""
         added = list(rows)
         rest = memoryview(csv_text(row.row() for row in added).encode())
         with self.path.open("ab", buffering=0) as file:
@@ -282,11 +231,7 @@ def _number(text: str, where: str) -> float:
 
 
 def attributes_of(text: str, where: str) -> dict[str, Attribute]:
-    """Parse the column of attributes, a JSON object or empty.
-
-    Raises:
-        ArtefactError: the text is neither, or a value is not one that attributes can have.
-    """
+    """Parse the column of attributes, a JSON object or empty; ArtefactError about anything else."""
     if not text:
         return {}
     found = parse(text, f"{where}: the attributes", ArtefactError)

@@ -1,7 +1,5 @@
 """Answers of programs: JSON from an untrusted process, read by the strict parser and checked before arrays are made."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -12,11 +10,7 @@ from hetgym.schedule import Schedule
 
 
 def read_schedule(data: bytes, problem: Problem) -> Schedule:
-    """The schedule of an answer.
-
-    Raises:
-        HetgymError: there is none; the message says why.
-    """
+    """The schedule of an answer; HetgymError says why there is none."""
     fields = read_answer(data, problem.num_devices + 64).get("schedule")
     if not isinstance(fields, dict):
         raise InvalidSchedule("the answer holds no schedule")
@@ -26,15 +20,7 @@ def read_schedule(data: bytes, problem: Problem) -> Schedule:
 
 
 def read_answer(data: bytes, containers: int = 64) -> dict[str, Any]:
-    """The JSON object of an answer.
-
-    Args:
-        data: what the program's process wrote.
-        containers: most lists and objects that it may hold.
-
-    Raises:
-        HetgymError: there is none, or it tells of an error.
-    """
+    """The JSON object of an answer of at most ``containers`` lists and objects; HetgymError if it has none."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,5 @@
 """The child of a nursery: confined for good, it runs an untrusted program once and writes one JSON answer to a pipe."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import json
@@ -28,13 +26,8 @@ FUNCTION = "schedule"
 def live(program: bytes, problem: Problem | None, runtime: str, limits: Limits, folder: Path, writing: int) -> NoReturn:
     """Run a program in this process, which has just been forked, and end.
 
-    Args:
-        program: text of the program.
-        problem: argument of its function; None to load the program only.
-        runtime: name of the runtime preset.
-        limits: what it may use.
-        folder: empty folder to work in.
-        writing: descriptor of the pipe for the answer.
+    The program's function gets the problem; None only loads the program. The folder is empty; ``writing`` is the
+    descriptor of the pipe for the answer.
     """
     code = 1
     try:

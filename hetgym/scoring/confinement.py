@@ -4,8 +4,6 @@ Each measure is taken where the system has it; :func:`confine` says which. Toget
 determined attacker: the process may read what its user may read, and use most of the kernel's interface.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal
@@ -23,17 +21,12 @@ _PR_SET_DUMPABLE = 4
 
 
 def confine(limits: Limits, folder: Path) -> list[str]:
-    """Take all measures that the system has, for this process and for ever.
+    """Take all measures that the system has, for this process and for ever; return the names of those that hold.
 
-    Args:
-        limits: what it may use.
-        folder: the only folder in which it may change files.
-
-    Returns:
-        Names of the measures that hold: ``limits`` (processor time, address space, files, processes), ``processes``
-        (the memory of others cannot be read or written by way of ``/proc``), ``files`` (no changes outside the folder),
-        ``capabilities`` (a root user's privileges are gone), ``calls`` (no processes or sockets, nothing done to other
-        processes, no changes of files' permissions, owners and times).
+    They are ``limits`` (processor time, address space, files, processes), ``processes`` (the memory of others cannot be
+    read or written by way of ``/proc``), ``files`` (no changes outside the folder), ``capabilities`` (a root user's
+    privileges are gone), ``calls`` (no processes or sockets, nothing done to other processes, no changes of files'
+    permissions, owners and times).
     """
     held = ["limits"] if _set_limits(limits) else []
     apart = _enter_own_namespace()

@@ -1,7 +1,5 @@
 """Folders that untrusted programs fill: held while their process lives, and removed whatever they contain."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets
@@ -18,10 +16,9 @@ _YOUNG = 60.0
 
 
 def make_folder() -> tuple[Path, int]:
-    """Make a folder for temporary files, and remove those of processes that were killed.
+    """A folder for temporary files, and a descriptor that locks it until all that inherit it have closed it.
 
-    Returns:
-        The folder, and a descriptor that locks it until all processes that inherit the descriptor have closed it.
+    Folders of processes that were killed are removed.
     """
     _sweep(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))

@@ -1,7 +1,5 @@
 """Fresh problems: drawn from a seed, so that no program can have memorised them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 It can still read whatever its user can read. Source: ``Documentation/userspace-api/landlock.rst`` of Linux.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import struct
@@ -24,11 +22,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 def allow_writing(folder: Path) -> bool:
     """Refuse this process and its children all changes of files but those below a folder; nothing takes this back.
 
-    Args:
-        folder: folder whose files may be made, changed and removed.
-
-    Returns:
-        False where the system has no Landlock; nothing is refused then.
+    False where the system has no Landlock; nothing is refused then.
     """
     if sys.platform != "linux":
         return False

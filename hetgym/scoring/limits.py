@@ -22,21 +22,13 @@ THREADS = 64
 
 @dataclass(frozen=True)
 class Limits:
-    """What one call of a program may use.
+    """What one call of a program may use; ConfigError about limits under which no interpreter runs."""
 
-    Args:
-        seconds: wall time from the start of the process to its answer, loading the program included; the processor time
-            of all its threads together may be one second longer [s].
-        memory: address space, in which the interpreter, NumPy, Numba and hetgym take about 1 GiB [byte].
-        file: longest file that it may write [byte].
-
-    Raises:
-        ConfigError: a limit that is not positive, or a memory in which no interpreter runs.
-    """
-
+    # wall time from the start of the process to its answer, loading the program included; the processor time of all its
+    # threads together may be one second longer [s]
     seconds: float = 10.0
-    memory: float = 4 << 30
-    file: float = 16 << 20
+    memory: float = 4 << 30  # address space, in which the interpreter, NumPy, Numba and hetgym take about 1 GiB [byte]
+    file: float = 16 << 20  # longest file that it may write [byte]
 
     def __post_init__(self) -> None:
         check_number(self.seconds, "the time limit of a program [s]", ConfigError, positive=True, maximum=86400.0)

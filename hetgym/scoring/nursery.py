@@ -5,8 +5,6 @@ It is started afresh and gets the program's text and problems, never a score, a 
 ends with it. When the scorer ends, by whatever signal, the nursery ends its child and removes its folder.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import io
@@ -38,12 +36,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(descriptor: int, parent: int) -> None:
-    """Serve requests until the parent closes its end or ends, then remove the working folder.
-
-    Args:
-        descriptor: of the socket to the parent.
-        parent: process id of the parent.
-    """
+    """Serve requests on a socket until the parent closes its end or ends, then remove the working folder."""
     folder = Path.cwd()
     try:
         try:
@@ -78,11 +71,9 @@ def _exit_with(parent: int) -> None:
 
 
 def _serve(descriptor: int) -> None:
-    """Answer requests.
+    """Answer requests until EOFError: the parent has closed its end.
 
-    Raises:
-        EOFError: the parent has closed its end.
-        OSError: a call left files that cannot be removed, which the next one must not find.
+    A call that left files that cannot be removed, which the next one must not find, is an OSError.
     """
     connection: Connection[Any, Any] = Connection(descriptor)
     hello = json.loads(connection.recv_bytes())
@@ -127,15 +118,10 @@ def _load_kernels() -> None:
 def _call(
     program: bytes, problem: Problem | None, runtime: str, limits: Limits, folder: Path, parent: int
 ) -> tuple[str, float, bytes]:
-    """One call in a child of its own in an empty folder; without a problem the child only loads the program.
+    """``ok`` or a sentence, the wall time [s] and the answer of one call in a child of its own in an empty folder.
 
-    ``parent`` is a descriptor that can be read once the parent has closed its end.
-
-    Returns:
-        ``ok`` or a sentence, the wall time [s], and the answer, empty unless the status is ``ok``.
-
-    Raises:
-        EOFError: the parent has closed its end.
+    Without a problem the child only loads the program. ``parent`` is a descriptor that can be read once the parent has
+    closed its end, which raises EOFError. The answer is empty unless the status is ``ok``.
     """
     reading, writing = os.pipe()
     began = time.perf_counter()

@@ -44,17 +44,11 @@ _SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcome of one call.
+    """The outcome of one call."""
 
-    Attributes:
-        schedule: the schedule, not yet validated; None if there is none.
-        status: ``ok``, or the sentence that says why there is none.
-        seconds: wall time of the call [s].
-    """
-
-    schedule: Schedule | None
-    status: str
-    seconds: float
+    schedule: Schedule | None  # the schedule, not yet validated; None if there is none
+    status: str  # `ok`, or the sentence that says why there is none
+    seconds: float  # wall time of the call [s]
 
 
 class Program:
@@ -102,11 +96,7 @@ class Program:
             self._nursery = None
 
     def load(self) -> str:
-        """Run the program's text, not its function; returns ``ok``, or the sentence that says what went wrong.
-
-        Raises:
-            ConfigError: no process can be started.
-        """
+        """Run the program's text, not its function; ``ok``, or the sentence that says what went wrong."""
         status, _, data = self._ask(None, "")
         if status != "ok":
             return status
@@ -117,15 +107,7 @@ class Program:
         return "ok"
 
     def schedule(self, problem: Problem, runtime: str = "classic") -> Answer:
-        """Call the program's function once.
-
-        Args:
-            problem: the problem.
-            runtime: name of the runtime preset that will run the schedule.
-
-        Raises:
-            ConfigError: no process can be started.
-        """
+        """Call the program's function once, for a problem whose schedule runs under a runtime preset."""
         status, seconds, data = self._ask(problem, runtime)
         if status != "ok":
             return Answer(None, status, seconds)
@@ -195,11 +177,9 @@ class _Nursery:
             raise
 
     def ask(self, problem: Problem | None, runtime: str, limit: float) -> tuple[dict[str, Any], bytes]:
-        """Send a problem, or none to load the program only, and wait for the reply and the program's answer.
+        """Send a problem, or none to load the program only; the reply, and the program's answer.
 
-        Raises:
-            OSError: the process has ended, or does not reply in time.
-            EOFError: the process has ended.
+        If the process has ended, or does not reply within ``limit`` [s], OSError or EOFError is raised.
         """
         self._connection.send_bytes(json.dumps({"runtime": runtime}).encode())
         self._connection.send_bytes(pack_problem(problem) if problem else b"")

@@ -1,7 +1,5 @@
 """Scores: every schedule of a program is validated and simulated here, and compared with a reference."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -37,32 +35,20 @@ Keep = Callable[[dict[str, Any]], object]
 
 @dataclass(frozen=True)
 class Row:
-    """The outcome on one problem under one runtime.
+    """The outcome on one problem under one runtime."""
 
-    Attributes:
-        problem: name.
-        set: ``shown``: of the suite; or ``fresh``.
-        operators, devices: size of the problem.
-        runtime: name of the runtime preset.
-        status: ``ok``, or the sentence that says what was wrong.
-        makespan_s: simulated makespan; None unless the status is ``ok`` [s].
-        reference_s: makespan of the reference [s].
-        reference: ``best known``, or the scheduler that found it.
-        score: reference over makespan; 0 unless the status is ``ok``.
-        seconds: wall time of the call, loading the program included [s].
-    """
-
-    problem: str
-    set: str
+    problem: str  # name
+    set: str  # `shown`: of the suite; or `fresh`
+    # operators, devices: size of the problem
     operators: int
     devices: int
-    runtime: str
-    status: str
-    makespan_s: float | None
-    reference_s: float
-    reference: str
-    score: float
-    seconds: float
+    runtime: str  # name of the runtime preset
+    status: str  # `ok`, or the sentence that says what was wrong
+    makespan_s: float | None  # simulated makespan; None unless the status is `ok` [s]
+    reference_s: float  # makespan of the reference [s]
+    reference: str  # `best known`, or the scheduler that found it
+    score: float  # reference over makespan; 0 unless the status is `ok`
+    seconds: float  # wall time of the call, loading the program included [s]
 
 
 def score(

@@ -10,8 +10,6 @@ and Numba call what differs between versions. Numbers: ``arch/x86/entry/syscalls
 ``Documentation/userspace-api/seccomp_filter.rst``.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os
@@ -21,20 +19,10 @@ import sys
 from dataclasses import dataclass
 
 _SHARED = {  # the same number on all architectures since Linux 5.1
-    "pidfd_send_signal": 424,
-    "io_uring_setup": 425,
-    "io_uring_enter": 426,
-    "io_uring_register": 427,
-    "pidfd_open": 434,
-    "pidfd_getfd": 438,
-    "process_madvise": 440,
-    "memfd_secret": 447,
-    "process_mrelease": 448,
-    "fchmodat2": 452,
-    "setxattrat": 463,
-    "removexattrat": 466,
-    "file_setattr": 469,
-}
+    "pidfd_send_signal": 424, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
+    "pidfd_open": 434, "pidfd_getfd": 438, "process_madvise": 440, "memfd_secret": 447, "process_mrelease": 448,
+    "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469,
+}  # fmt: skip
 _X86_64 = {
     "shmget": 29, "socket": 41, "socketpair": 53, "fork": 57, "vfork": 58, "execve": 59, "semget": 64, "msgget": 68,
     "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "ptrace": 101, "rt_sigqueueinfo": 129,
@@ -58,28 +46,18 @@ _AARCH64 = {
 
 @dataclass(frozen=True)
 class _Machine:
-    """An architecture.
+    """An architecture."""
 
-    Attributes:
-        audit: its ``AUDIT_ARCH`` number.
-        refused: calls that fail with ``EPERM``.
-        clone: number of ``clone``, which makes threads, too.
-        signals: numbers of ``kill`` and ``tgkill``, whose first argument is a process.
-        settings: numbers of ``sched_setparam``, ``sched_setscheduler``, ``sched_setaffinity``, ``sched_setattr`` and
-            ``prlimit64``, whose first argument is a process, or 0 for the caller.
-        fcntl: number of ``fcntl``.
-        ioctl: number of ``ioctl``.
-        prctl: number of ``prctl``.
-    """
-
-    audit: int
-    refused: dict[str, int]
-    clone: int
-    signals: tuple[int, ...]
+    audit: int  # its `AUDIT_ARCH` number
+    refused: dict[str, int]  # calls that fail with `EPERM`
+    clone: int  # number of `clone`, which makes threads, too
+    signals: tuple[int, ...]  # numbers of `kill` and `tgkill`, whose first argument is a process
+    # numbers of `sched_setparam`, `sched_setscheduler`, `sched_setaffinity`, `sched_setattr` and `prlimit64`, whose
+    # first argument is a process, or 0 for the caller
     settings: tuple[int, ...]
-    fcntl: int
-    ioctl: int
-    prctl: int
+    fcntl: int  # number of `fcntl`
+    ioctl: int  # number of `ioctl`
+    prctl: int  # number of `prctl`
 
 
 _MACHINES = {
@@ -111,8 +89,7 @@ _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _FILTER = 38, 22, 2
 def refuse_calls() -> bool:
     """Refuse the calls from now on, in this thread and those that it starts; nothing takes this back.
 
-    Returns:
-        False where there is no filter for the system, which is then unchanged.
+    False where there is no filter for the system, which is then unchanged.
     """
     machine = _MACHINES.get(platform.machine()) if sys.platform == "linux" else None
     if machine is None:

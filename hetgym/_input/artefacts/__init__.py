@@ -12,13 +12,5 @@ from hetgym._input.artefacts.npz import file_name, load_npz, save_npz
 from hetgym._input.artefacts.tensors import load_tensors, save_tensors
 
 __all__ = [
-    "Array",
-    "Arrays",
-    "Kind",
-    "check_format",
-    "file_name",
-    "load_npz",
-    "load_tensors",
-    "save_npz",
-    "save_tensors",
-]
+    "Array", "Arrays", "Kind", "check_format", "file_name", "load_npz", "load_tensors", "save_npz", "save_tensors",
+]  # fmt: skip

@@ -1,7 +1,5 @@
 """Kinds of files: the arrays that they declare, and the checks that a file must pass before its arrays are read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,44 +20,29 @@ MOST_DIMENSIONS = 8
 
 @dataclass(frozen=True)
 class Array:
-    """The declaration of one array of a kind of file.
+    """The declaration of one array of a kind of file."""
 
-    Attributes:
-        dtype: NumPy's name of it, or names.
-        shape: its sizes, of which None is any; a name stands for one size in all arrays of a file; None alone is any
-            shape of up to :data:`MOST_DIMENSIONS` dimensions.
-        legal: numbers that it may hold: any, all but NaN, or finite ones.
-    """
-
-    dtype: str | tuple[str, ...]
+    dtype: str | tuple[str, ...]  # NumPy's name of it, or names
+    # its sizes, of which None is any; a name stands for one size in all arrays of a file; None alone is any shape of up
+    # to MOST_DIMENSIONS dimensions
     shape: tuple[int | str | None, ...] | None = None
-    legal: Literal["any", "number", "finite"] = "any"
+    legal: Literal["any", "number", "finite"] = "any"  # numbers that it may hold: any, all but NaN, or finite ones
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file.
+    """A kind of file."""
 
-    Attributes:
-        error: exception about a file of this kind.
-        declare: header, names of the arrays in the file and what to call the file -> the arrays that it must hold;
-            raises ``error`` where the header itself is not of this kind.
-        header_limit: longest header that is read [byte].
-        limit: most bytes of all arrays together, unpacked.
-    """
-
-    error: Refusal
+    error: Refusal  # exception about a file of this kind
+    # header, names of the arrays in the file and what to call the file -> the arrays that it must hold; raises `error`
+    # where the header itself is not of this kind
     declare: Callable[[dict[str, Any], Collection[str], str], Mapping[str, Array]]
-    header_limit: int
-    limit: int
+    header_limit: int  # longest header that is read [byte]
+    limit: int  # most bytes of all arrays together, unpacked
 
 
 def check_format(header: Mapping[str, Any], where: str, error: Refusal, version: int, *formats: str) -> None:
-    """Refuse a header that does not say which format it has.
-
-    Raises:
-        HetgymError: ``error``: another format or version.
-    """
+    """Refuse a header of another format or version with ``error``."""
     if header.get("format") not in formats or header.get("version") != version:
         raise error(f"{where}: not a {' or '.join(formats)} of format version {version}")
 

@@ -1,7 +1,5 @@
 """The container ``.npz``: compressed arrays and a JSON header among them."""
 
-from __future__ import annotations
-
 import json
 import math
 import zipfile
@@ -34,8 +32,7 @@ def save_npz(target: Path | IO[bytes], header: Mapping[str, Any], arrays: Arrays
     """Write arrays and a header to a compressed ``.npz`` file, or into an open one.
 
     Raises:
-        HetgymError: the kind's error: the file cannot be written, or would be too large to be read again; nothing is
-            left behind.
+        HetgymError: the kind's error: it cannot be written, or would be too large to be read; nothing is left behind.
     """
     document = json.dumps(header, sort_keys=True)
     if "\\ud" in document and not _encodes(json.dumps(header, ensure_ascii=False)):
@@ -64,11 +61,7 @@ def _encodes(text: str) -> bool:
 
 
 def load_npz(source: Path | IO[bytes], kind: Kind) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read what :func:`save_npz` wrote: the header and the arrays.
-
-    Raises:
-        HetgymError: the kind's error: missing, damaged, too large, or not what the header declares.
-    """
+    """The header and the arrays that :func:`save_npz` wrote; the kind's error if they do not match or are damaged."""
     where = file_name(source)
     try:
         if isinstance(source, Path):

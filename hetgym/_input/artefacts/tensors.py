@@ -1,7 +1,5 @@
 """The container safetensors: arrays behind a JSON table of their places, and a card in the table's metadata."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping
@@ -21,8 +19,7 @@ _DTYPES = {"F64": "float64", "F32": "float32", "I64": "int64", "I32": "int32", "
 def save_tensors(path: Path, arrays: Arrays, error: Refusal, card: Mapping[str, Any] | None = None) -> None:
     """Write arrays to a safetensors file, and a card into its metadata if one is given.
 
-    Raises:
-        HetgymError: ``error``: the file cannot be written; what was there before is kept.
+    If it cannot be written, ``error`` is raised and what was there before is kept.
     """
     from safetensors.numpy import save
 
@@ -33,12 +30,7 @@ def save_tensors(path: Path, arrays: Arrays, error: Refusal, card: Mapping[str, 
 def load_tensors(
     path: Path, kind: Kind, card: dict[str, Any] | None = None
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read what :func:`save_tensors` wrote: the card and the arrays.
-
-    Args:
-        path: of the file.
-        kind: of the file.
-        card: the header, where it is kept elsewhere; None to take it from the metadata.
+    """The card and the arrays that :func:`save_tensors` wrote; a ``card`` that is kept elsewhere may be given.
 
     Raises:
         HetgymError: the kind's error: missing, damaged, too large, or not what the card declares.
