@@ -52,8 +52,8 @@ def arithmetic(operator: Operator) -> str:
 def widened(operator: Operator, device: Device, constants: bool = False) -> tuple[Operator, float]:
     """A product as a device without units for its narrow floats computes it, and the bytes that conversions move.
 
-    Activations are converted through memory. Constants are read as they are and converted in registers, so that a
-    step reads each weight once, in its own format; ``constants`` widens them in memory, too. Anything but a product,
+    Activations are converted through memory. Constants are converted in registers, so that a step
+    reads each weight once, in its own format; ``constants`` widens them in memory, too. Anything but a product,
     and a product whose dtype the device can compute in, is returned unchanged with 0 bytes.
 
     >>> gpu = Device("v100", "gpu", {"float32": 15.7e12, "float16": 125e12}, 900e9)

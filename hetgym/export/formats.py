@@ -93,7 +93,7 @@ def export_plan(
             model with annotated nodes, and the session options go to the ``.json`` file beside it. For ``llama.cpp``
             the file holds the words of the command line.
         problem: the problem of a schedule.
-        platform: its devices; without it, every accelerator counts as a GPU.
+        platform: its devices; without it, every accelerator is taken for a GPU.
         model: the ONNX file that was planned, for ``onnxruntime``; the name of the model for ``json``.
         batch: batch size with which the ONNX file was imported.
         dims: sizes of its named axes.

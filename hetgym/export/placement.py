@@ -40,7 +40,7 @@ class Placement:
 
     @classmethod
     def of(cls, problem: Problem, assignment: IntArray, platform: Platform | None = None) -> Placement:
-        """The placement ([n] devices) of operators; without a platform every accelerator counts as a GPU."""
+        """The placement ([n] devices) of operators; without a platform every accelerator is taken for a GPU."""
         kinds = ["gpu" if ahead else "cpu" for ahead in problem.asynchronous.tolist()]
         if platform is not None:
             if tuple(device.name for device in platform) != problem.device_names:

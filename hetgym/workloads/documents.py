@@ -57,7 +57,7 @@ class Row:
         return ProblemError(f"{self.place}: {key!r} {what}")
 
     def raw(self, key: str, default: object = _REQUIRED) -> Any:
-        """A field as it is; ProblemError if it is missing and has no default."""
+        """A field, unchecked; ProblemError if it is missing and has no default."""
         if key not in self.fields and default is _REQUIRED:
             raise ProblemError(f"{self.place} has no {key!r}")
         return self.fields.get(key, default)

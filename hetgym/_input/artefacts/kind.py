@@ -23,8 +23,8 @@ class Array:
     """The declaration of one array of a kind of file."""
 
     dtype: str | tuple[str, ...]  # NumPy's name of it, or names
-    # its sizes, of which None is any; a name stands for one size in all arrays of a file; None alone is any shape of up
-    # to MOST_DIMENSIONS dimensions
+    # its sizes; a size of None is any; a name stands for one size in all arrays of a file; None alone is any shape of
+    # up to MOST_DIMENSIONS dimensions
     shape: tuple[int | str | None, ...] | None = None
     legal: Literal["any", "number", "finite"] = "any"  # numbers that it may hold: any, all but NaN, or finite ones
 

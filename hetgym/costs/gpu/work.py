@@ -69,7 +69,7 @@ RISING, FALLING = ("log2 seconds",), ("log2 bandwidth",)
 """Beginnings of the names of features that rise when a board's peak or bandwidth falls, and that fall with it."""
 
 LARGEST = 1e30
-"""Largest size; larger ones count as this."""
+"""Largest size; larger ones are clipped to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def times(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> t
 
 
 def physics(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -> FloatArray:
-    """[r] what trees correct, positive: the time of a small kernel, of arithmetic and of memory [s].
+    """[r] terms that trees correct, positive: the time of a small kernel, of arithmetic and of memory [s].
 
     Measured kernels are slowest, compared with the slower of both, where they are small and where both take as long. A
     board that is slower leaves these places, and monotone trees could not say that its ratios fall. For batches of
@@ -204,7 +204,7 @@ def features(kind: str, table: FloatArray, gpu: Gpu, peak: FloatArray | float) -
 
 
 def _log(values: FloatArray) -> FloatArray:
-    """Logarithm to base 2 of non-negative numbers; those below 1e-9 count as 1e-9."""
+    """Logarithm to base 2 of non-negative numbers; those below 1e-9 are raised to it."""
     return np.log2(np.maximum(values, 1e-9))
 
 
