@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from hetgym._sums import summed
 from hetgym.errors import GraphError, unknown_name
-from hetgym.graph.ops import Attribute, Operator, Tensor
+from hetgym.graph.ops import Attribute, Operator, Tensor, integer
 
 AXES = ("batch", "output", "reduction", "spatial")
 """Images or sequences; output channels or columns; the summed dimension; rows of images or of a sequence."""
@@ -51,18 +51,12 @@ def cut(op: Operator, axis: str) -> Cut:
 
 def _own(op: Operator) -> int:
     """Number of operands of the operator itself, without those of the operators fused to it."""
-    value = op.attributes.get("operands", len(op.inputs))
-    return len(op.inputs) if isinstance(value, str | tuple) else int(value)
+    return integer(op, "operands", len(op.inputs))
 
 
 def _numbers(op: Operator, key: str) -> tuple[int, ...]:
     value = op.attributes.get(key, ())
     return value if isinstance(value, tuple) else ()
-
-
-def _flag(op: Operator, key: str, default: int = 0) -> int:
-    value = op.attributes.get(key, default)
-    return default if isinstance(value, str | tuple) else int(value)
 
 
 def _aligned(op: Operator, tensor: Tensor, result: int) -> int | None:
@@ -82,7 +76,7 @@ def _with_extras(op: Operator, own: Sequence[int | None], result: int) -> tuple[
 
 def _convolution(op: Operator, axis: str) -> Cut | None:
     data, weight, out = op.inputs[0], op.inputs[1], op.outputs[0]
-    group, bias = _flag(op, "group", 1), _own(op) > 2
+    group, bias = integer(op, "group", 1), _own(op) > 2
     if axis == "batch":
         return Cut(out.shape[0], 0, _with_extras(op, (0, None, None)[: 2 + bias], 0))
     if axis == "output":
@@ -104,7 +98,7 @@ def _convolution(op: Operator, axis: str) -> Cut | None:
 
 def _product(op: Operator, axis: str) -> Cut | None:
     left, right, out = op.inputs[0].shape, op.inputs[1].shape, op.outputs[0].shape
-    swap_left, swap_right = _flag(op, "transA"), _flag(op, "transB")
+    swap_left, swap_right = integer(op, "transA", 0), integer(op, "transB", 0)
     rows, inner = (len(left) - 1, len(left) - 2) if swap_left else (len(left) - 2, len(left) - 1)
     columns, deep = (len(right) - 2, len(right) - 1) if swap_right else (len(right) - 1, len(right) - 2)
     last, bias = len(out) - 1, _own(op) > 2
@@ -218,7 +212,7 @@ def _attributes(
     op: Operator, found: Cut, axis: str, inputs: Sequence[Tensor], start: int, stop: int
 ) -> dict[str, Attribute]:
     attributes = dict(op.attributes)
-    group = _flag(op, "group", 1)
+    group = integer(op, "group", 1)
     if axis == "output" and group > 1 and str(op.attributes.get("anchor", op.kind)) == "Conv":
         attributes["group"] = (stop - start) * group // found.size
     if "fused" in attributes:
