@@ -56,7 +56,7 @@ def draw_profiles(found: Sequence[Profile], path: str | Path | None = None) -> F
         end = widest(shown)
         for k, profile in enumerate(shown):
             x, y = [1.0, *profile.factors, end * 2], [0.0, *profile.shares, *(profile.shares[-1:] or (0.0,))]
-            style = {"color": PALETTE[k % len(PALETTE)], "linestyle": _DASHES[k % len(_DASHES)]}
+            style: dict[str, Any] = {"color": PALETTE[k % len(PALETTE)], "linestyle": _DASHES[k % len(_DASHES)]}
             axes.step(x, y, where="post", linewidth=1.5, label=profile.scheduler, **style)
         axes.set_xlim(1.0, end)
         axes.set_ylim(0.0, 1.02)
@@ -92,7 +92,12 @@ def draw_boxes(gaps: dict[str, list[float]], path: str | Path | None = None) -> 
             )
             axes.plot([height(box["med"])] * 2, [row - 0.31, row + 0.31], color=_ACCENT, linewidth=2)
             beyond = [height(value) for value in box["fliers"]]
-            hollow = {"color": _SOFT, "markersize": 2.6, "markerfacecolor": "none", "markeredgewidth": 0.6}
+            hollow: dict[str, Any] = {
+                "color": _SOFT,
+                "markersize": 2.6,
+                "markerfacecolor": "none",
+                "markeredgewidth": 0.6,
+            }
             axes.plot(beyond, [row] * len(beyond), "o", **hollow)
         top = max((max(values) for values in shown.values()), default=0.0)
         axes.set_yticks(range(len(shown)), list(shown))
