@@ -153,7 +153,7 @@ def to_batch(observations: Observation, kind: str, hetero: bool = False) -> Any:
 
 
 def _known(kind: str) -> dict[str, str]:
-    """Axes of the arrays of a kind of decision. Raises UnknownName: not a kind of which there are graphs."""
+    """Axes of the arrays of a kind of decision. Raises UnknownName: a kind without graphs."""
     if kind not in AXES:
         raise unknown_name("kind of decision", kind, AXES)
     return AXES[kind]
@@ -164,7 +164,7 @@ def _batch_of_one(observation: Observation, kind: str) -> dict[str, Any]:
 
     Raises:
         ConfigError: it does not hold the graph, or its arrays do not fit each other.
-        UnknownName: not a kind of which there are graphs.
+        UnknownName: a kind without graphs.
     """
     sizes, named = {"2": 2}, observation if isinstance(observation, Mapping) else {}
     for key, axes in _known(kind).items():

@@ -163,7 +163,7 @@ def _refine(
     shares: FloatArray,
     sizes: npt.NDArray[np.int64],
 ) -> None:
-    """Try changes until the target is reached; a try counts as one operator placed in addition."""
+    """Try changes until the target is reached; a try is charged as one more operator placed."""
     while w.counts[walk.PLACED] < target:
         temperature = hot * cooling ** min(1.0, w.counts[walk.PLACED] / total)
         w.counts[walk.PLACED] += 1

@@ -142,7 +142,7 @@ class _Table:
 
         Args:
             limit: longest slot [s].
-            fine: a pool whose units stay as they are.
+            fine: a pool whose units are kept.
         """
         while True:
             entries = self.states * self.stages * (self.layers + 1)

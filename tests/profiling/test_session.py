@@ -81,6 +81,7 @@ def test_a_profile_measures_refuses_and_gives_up(tmp_path):
     assert [row.row() for row in Measurements.load(tmp_path / "p.csv.gz")] == [row.row() for row in table]
 
 
+@pytest.mark.slow
 def test_a_profile_goes_on_where_a_kill_stopped_it(tmp_path):
     script = (
         "from hetgym.profiling.plans import design_items; from hetgym.profiling.session import Profile\n"
@@ -268,6 +269,7 @@ def test_bad_host_settings_are_refused(cores, isa, words):
         HostSettings(cores, isa)
 
 
+@pytest.mark.slow
 def test_a_cap_slows_convolutions_down():
     """The caps reach the libraries: a convolution takes longer without wide vectors."""
     x, weight = Tensor((4, 64, 56, 56)), Tensor((64, 64, 3, 3), constant=True)

@@ -54,7 +54,7 @@ class HetClusterEnv(LaneEnv):
 
     ## Description
     A :class:`~hetgym.parallel.TrainingProblem` gives the layers of a model, pools of GPUs, and what may be chosen. A
-    plan has some stages, each of which holds consecutive layers on a group of GPUs for every replica; the groups split
+    plan has stages; each holds consecutive layers on a group of GPUs for every replica; the groups split
     layers between their GPUs (tensor parallelism), and replicas share out the samples (data parallelism). The agent
     first chooses what all stages have in common, then the number of stages, then the groups and layers of each stage.
     The value of a plan is the simulated step, :meth:`~hetgym.parallel.TrainingProblem.value`, all-reduces and optimizer
@@ -129,7 +129,7 @@ class HetClusterEnv(LaneEnv):
             never runs out of new ones; counted from the lane's last seed. By default a pool keeps its problems.
         reward: ``"dense"`` or ``"sparse"``.
         observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
-        illegal: what stands in for an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
+        illegal: replacement of an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
             ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
             :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
         split: name of a set of problems, such as ``"train"`` or ``"test"``: generated problems of different splits
@@ -140,7 +140,7 @@ class HetClusterEnv(LaneEnv):
 
     Raises:
         ConfigError, UnknownName: an invalid argument; the message says which ones are valid.
-        ProblemError: a problem that exceeds the padding, of which no plan fits in memory, or with too many GPUs for the
+        ProblemError: a problem that exceeds the padding, that has no plan within memory, or with too many GPUs for the
             tables behind the mask.
 
     ## Version history

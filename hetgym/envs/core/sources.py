@@ -65,7 +65,7 @@ class Source(Generic[Item, Sizes]):
     """Provides a problem for each episode: one of several given ones, or one from a generator.
 
     Args:
-        items: problems of which every episode draws one with equal probability.
+        items: problems; every episode draws one with equal probability.
         generate: makes a new problem for every episode, if there are no items.
         limit: sizes within which all generated problems stay; None if unknown.
         chosen: the pool of generated problems, if there is one. Each problem has a random generator of its own, so that

@@ -328,7 +328,7 @@ def begin_again(
 
     Args:
         problem: row of the problem.
-        tables: row of the tables as they are at the beginning.
+        tables: row of the initial tables.
         state: row of the run's state.
         run: row of its progress.
         flows: row of its flows.

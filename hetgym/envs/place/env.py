@@ -149,7 +149,7 @@ class HetScheduleEnv(ScheduleEnv):
         memory: ``"ignore"`` or ``"mask"``.
         reward: ``"dense"`` or ``"sparse"``.
         observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
-        illegal: what stands in for an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
+        illegal: replacement of an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
             ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
             :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
         split: name of a set of problems, such as ``"train"`` or ``"test"``: generated problems of different splits

@@ -31,7 +31,7 @@ OPERATORS, EDGES, CONSTANTS, STUCK = range(4)
 """Fields of :attr:`DeskArrays.size`."""
 
 READ, SPARED = 1, 2
-"""Bits of :attr:`DeskArrays.result`: a reader needs the whole result; a reader takes the parts as they are."""
+"""Bits of :attr:`DeskArrays.result`: a reader needs the whole result; a reader takes the parts one by one."""
 
 
 @record
@@ -41,7 +41,7 @@ class DeskArrays(NamedTuple):
     Attributes:
         size: n, e, c, and the number of operators that no device can run.
         form: [b] row of each operator's form; ``result``: [b] how its result is read, :data:`READ` and :data:`SPARED`.
-        offset: [b] where its form begins; ``first``: [b] its first part; ``last``: [b] what gives the whole result.
+        offset: [b] where its form begins; ``first``: [b] its first part; ``last``: [b] the one with the whole result.
         holds: [d, c] whether a device holds each constant.
         transfer: [2] mean latency [s], and mean time that a byte takes [s].
         source, slot, target: [e] ends of the edges as they come; ``bytes``: [e].
@@ -127,7 +127,7 @@ def grown(room: Room, size: Int64Array) -> Room:
 class Desk:
     """Arrays in which graphs with splits are put together, for graphs on a number of devices.
 
-    What kernels see of them has exactly the size of the problem at hand: they read a row of addresses and shapes
+    Kernels see arrays of exactly the size of the problem at hand: they read a row of addresses and shapes
     (:mod:`hetgym._kernels.records`), and :func:`measure` writes the shapes.
 
     Args:
@@ -284,7 +284,7 @@ def _spared(g: GraphForms, s: DeskArrays, form: FormArrays, scatter: int) -> boo
 
 @step
 def _gathered(s: DeskArrays, form: FormArrays, i: int) -> bool:
-    """True if the parts of an operator are gathered: it is split, and not every reader takes them as they are."""
+    """True if the parts of an operator are gathered: it is split, and some reader needs the whole result."""
     return bool(form.shape[GATHERS] == 1 and s.result[i] != SPARED)
 
 
