@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -20,6 +19,7 @@ from torch.nn import functional as F
 import hetgym
 from hetgym.errors import GraphError, HetgymError, HetgymWarning
 from hetgym.graph import DataflowGraph, from_pt2, from_torch, load_graph
+from tests.effort import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore:.*_flat_weights:UserWarning")
 

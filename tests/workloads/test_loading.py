@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from hetgym import HetgymError, Problem, ProblemError, load_problem, pipeline
 from hetgym.errors import HetgymWarning
 from hetgym.workloads import textbook
 from hetgym.workloads.wfcommons import NETWORK
+from tests.effort import examples
 
 PARTITIONING: dict[str, Any] = {
     "maxSizePerFPGA": 100.0,

@@ -8,7 +8,6 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ import hetgym
 from hetgym import HetgymError, Problem, ProblemError, load_problem
 from hetgym.errors import HetgymWarning
 from hetgym.workloads import from_networkx, load_suite
+from tests.effort import examples
 
 HERE = Path(__file__).parent
 
