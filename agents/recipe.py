@@ -26,6 +26,7 @@ ELSEWHERE = (
     *SOURCES, "batch", "costs", "reward", "max_operators", "max_edges", "max_devices", "max_blocks", "max_actions",
     "noise", "jobs", "gap", "changes", "slow_downs", "losses",
     "objective", "requests", "schedule", "micro_batches", "chunks", "optimizer", "optimal",
+    "pool", "pool_plays", "split",
 )  # fmt: skip
 """Arguments of environments that a policy does not depend on: problems, sizes, conditions, objectives."""
 
@@ -137,11 +138,14 @@ class Recipe:
     def environment(self, evaluation: bool = False) -> dict[str, Any]:
         """Arguments of the environment, as Python objects.
 
+        Generated problems are of the split ``"train"``, those of the evaluation of none, unless the recipe says so.
+
         Args:
             evaluation: true for the arguments of the evaluation.
         """
         given = dict(self.arguments)
         if evaluation:
+            given.pop("split", None)
             if any(name in SOURCES for name in self.evaluation.arguments):
                 given = {name: value for name, value in given.items() if name not in SOURCES}
             given |= self.evaluation.arguments
@@ -160,6 +164,8 @@ class Recipe:
                 raise ConfigError(f"arguments: curriculum is {entries!r}, expected a list of parts")
             parts = [read(Part, entry, "arguments", f"curriculum[{k}]") for k, entry in enumerate(entries)]
             given["problem"] = list(draw(parts, self.evaluation.seed if evaluation else self.seed))
+        if not evaluation and all(given.get(name) is None for name in ("problem", "graph", "platform", "suite")):
+            given.setdefault("split", "train")
         return given
 
     def document(self) -> dict[str, Any]:

@@ -4,10 +4,10 @@
                               [--ids ID …] [--million [ID …]]
 
 *Fixed*: HetSchedule-v0 on one problem of 100 or 250 operators on four devices, with three inputs per operator.
-*Random*: every environment on the random problems that it draws without arguments, with a new problem for each episode
-with a pool of problems, and with a pool in which each lane replaces the oldest problem by a new one after every fourth
-episode. Lanes on a pool are stepped for ``--warm-up`` seconds before they are timed: until all of its problems have
-been drawn, the time in which they are made would be measured, too.
+*Random*: every environment on the random problems that it draws without arguments: from the pool that vector
+environments have by default, from one that is not renewed, and with a new problem for each episode; HetSplit-v0 also on
+one graph. On pools environments are stepped for ``--warm-up`` seconds before they are timed: until all problems have
+been drawn, the time in which they are made would be measured, too. ``--only random`` prints what is asked for, too.
 
 *Scalar* is ``gym.make`` without the checker that Gymnasium adds for debugging; *lanes* are 64 of ``gym.make_vec``.
 Resets and final infos are included. Times are processor time of this process, in which nothing runs beside the
@@ -45,23 +45,29 @@ TARGETS = {
 COMPLETION_TARGET = 10e3
 """The same with the completion feature, 100 operators."""
 
-POOLS: dict[str, dict[str, int]] = {
-    "new ones": {},
-    "a pool of 256": {"pool": 256},
-    "the same, refreshed": {"pool": 256, "pool_refresh": 4},
+POOLS: dict[str, dict[str, int | None]] = {
+    "a pool, renewed": {"pool": 256},
+    "a pool": {"pool": 256, "pool_plays": None},
+    "new ones": {"pool": None},
 }
-"""Where random problems come from, and the arguments for it."""
+"""Where random problems come from, and the arguments for it; the first is the default of vector environments."""
+
+ONE: dict[str, dict[str, int | None]] = {"a single one": {"pool": 1, "pool_plays": None}}
+"""The same for HetSplit-v0 alone."""
 
 RANDOM: tuple[tuple[str, dict[str, Any], float], ...] = (
     ("HetSchedule-v0", {"observation": "candidates", "completion": "off"}, 500e3),
-    ("HetSchedule-v0", {"observation": "candidates"}, 60e3),
-    ("HetSchedule-v0", {"observation": "graph", "completion": "off"}, 150e3),
-    ("HetDispatch-v0", {"observation": "candidates", "completion": "off"}, 100e3),
-    ("HetDispatch-v0", {"observation": "candidates"}, 20e3),
-    ("HetSplit-v0", {}, 20e3),
-    ("HetPipeline-v0", {}, 200e3),
+    ("HetSchedule-v0", {"observation": "candidates"}, 80e3),
+    ("HetSchedule-v0", {"observation": "graph", "completion": "off"}, 210e3),
+    ("HetDispatch-v0", {"observation": "candidates", "completion": "off"}, 180e3),
+    ("HetDispatch-v0", {"observation": "candidates"}, 44e3),
+    ("HetSplit-v0", {}, 18e3),
+    ("HetPipeline-v0", {}, 120e3),
 )
-"""Environment, arguments, and the steps per second that 64 lanes on random problems are asked for."""
+"""Environment, arguments, and the steps per second that 64 lanes are asked for with the default pool."""
+
+SPLIT_TARGET = 10e3
+"""Steps per second asked of a scalar HetSplit-v0 on one graph, and on graphs of a pool."""
 
 RATIO = 3.0
 """How many times as many steps as a scalar environment lanes are asked for."""
@@ -101,22 +107,23 @@ class Watch:
         return {"steps_per_second": steps / self.processor, "wall": steps / self.wall}
 
 
-def scalar(env: gym.Env, choose: Callable[[Any, Any], Any], budget: float) -> dict[str, float]:
-    """Steps per second of one environment, without the time to choose actions."""
+def scalar(env: gym.Env, choose: Callable[[Any, Any], Any], budget: float, warm_up: float = 0.0) -> dict[str, float]:
+    """Steps per second of one environment, without the time to choose actions, after some seconds that do not count."""
     seen, info = env.reset(seed=0)
     done = truncated = False
     while not (done or truncated):  # kernels are compiled when they are first needed, some at the end of an episode
         seen, _, done, truncated, info = env.step(choose(seen, info))
     seen, info = env.reset()
-    steps, watch, end = 0, Watch(), time.perf_counter() + budget
-    while time.perf_counter() < end:
-        action = choose(seen, info)
-        watch.go()
-        seen, _, done, truncated, info = env.step(action)
-        if done or truncated:
-            seen, info = env.reset()
-        watch.stop()
-        steps += 1
+    for seconds in (warm_up, budget):
+        steps, watch, end = 0, Watch(), time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            action = choose(seen, info)
+            watch.go()
+            seen, _, done, truncated, info = env.step(action)
+            if done or truncated:
+                seen, info = env.reset()
+            watch.stop()
+            steps += 1
     return watch.speeds(steps)
 
 
@@ -130,16 +137,14 @@ def lanes(
         seen, _, over, _, info = envs.step(choose(seen, info))
         ended = over.any()
     seen, _, _, _, info = envs.step(choose(seen, info))
-    end = time.perf_counter() + warm_up
-    while time.perf_counter() < end:
-        seen, _, _, _, info = envs.step(choose(seen, info))
-    steps, watch, end = 0, Watch(), time.perf_counter() + budget
-    while time.perf_counter() < end:
-        actions = choose(seen, info)
-        watch.go()
-        seen, _, _, _, info = envs.step(actions)
-        watch.stop()
-        steps += envs.num_envs
+    for seconds in (warm_up, budget):
+        steps, watch, end = 0, Watch(), time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            actions = choose(seen, info)
+            watch.go()
+            seen, _, _, _, info = envs.step(actions)
+            watch.stop()
+            steps += envs.num_envs
     return watch.speeds(steps)
 
 
@@ -208,12 +213,17 @@ def drawn(budget: float, rng: np.random.Generator, warm_up: float, ids: Sequence
     rows = []
     one, many = legal(rng)
     for name, arguments, target in (row for row in RANDOM if row[0] in ids):
-        for problems, pool in POOLS.items():
+        splits = name == "HetSplit-v0"
+        for number, (problems, pool) in enumerate((POOLS | ONE if splits else POOLS).items()):
+            before = warm_up if pool["pool"] else 0.0
+            env = gym.make(name, disable_env_checker=True, **pool, **arguments)
             speeds = {
-                "scalar": scalar(gym.make(name, disable_env_checker=True, **pool, **arguments), one, budget),
-                "lanes": lanes(
-                    gym.make_vec(name, num_envs=LANES, **pool, **arguments), many, budget, warm_up if pool else 0.0
-                ),
+                "scalar": scalar(env, one, budget, before if splits else 0.0),
+                "lanes": lanes(gym.make_vec(name, num_envs=LANES, **pool, **arguments), many, budget, before),
+            }
+            targets = {
+                "scalar": SPLIT_TARGET if splits and pool["pool"] else 0,
+                "lanes": target if number == 0 else 0,
             }
             rows += [
                 {
@@ -225,7 +235,7 @@ def drawn(budget: float, rng: np.random.Generator, warm_up: float, ids: Sequence
                     ),
                     "kind": kind,
                     **speed,
-                    "target": target if kind == "lanes" else 0,
+                    "target": targets[kind],
                     "ratio": {key: speed[key] / speeds["scalar"][key] for key in CLOCKS},
                 }
                 for kind, speed in speeds.items()

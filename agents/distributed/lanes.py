@@ -25,11 +25,15 @@ class LaneWorker:
 
     Args:
         env: id of the environment.
+        part: numbers of these lanes.
+        lanes: number of lanes of all workers.
         arguments: of the environment.
     """
 
-    def __init__(self, env: str, count: int, arguments: dict[str, Any]) -> None:
-        self.episodes = AutoresetLanes(make_lanes(env, count, **arguments))
+    def __init__(self, env: str, part: slice, lanes: int, arguments: dict[str, Any]) -> None:
+        made = make_lanes(env, part.stop - part.start, **arguments)
+        made.source.share(part.start, lanes)
+        self.episodes = AutoresetLanes(made)
 
     def spaces(self) -> tuple[spaces.Space[Any], spaces.Discrete]:
         """Spaces of the observations and of the actions."""
@@ -82,7 +86,7 @@ class RayLanes:
         self._states: list[LaneState] = []
         self._mask: BoolArray = np.zeros((0, 0), np.bool_)
         self._illegal = np.zeros(0, np.int64)
-        arguments = [(recipe.env, len(part), recipe.environment()) for part in parts]
+        arguments = [(recipe.env, part, recipe.lanes, recipe.environment()) for part in self._ranges]
         self.crew = cluster.crew(LaneWorker, arguments, self._recall)
         try:
             found = self.crew.all("spaces", [()] * len(parts))

@@ -121,7 +121,7 @@ def test_problems_may_be_those_of_a_curriculum() -> None:
 
 def test_evaluation_may_have_other_problems() -> None:
     recipe = made(arguments={"generator": "layered", "runtime": "links"}, evaluation={"arguments": {"suite": "quick"}})
-    assert recipe.environment() == {"generator": "layered", "runtime": "links"}
+    assert recipe.environment() == {"generator": "layered", "runtime": "links", "split": "train"}
     assert recipe.environment(evaluation=True) == {"suite": "quick", "runtime": "links"}
 
 

@@ -25,7 +25,7 @@ IDS = ["HetSchedule-v0", "HetSplit-v0"]
 
 @pytest.mark.parametrize("name", IDS)
 def test_lanes_play_as_scalar_environments_do(name: str) -> None:
-    envs = make_vec_env(name, 3, seed=5)
+    envs = make_vec_env(name, 3, seed=5, pool=None)
     scalars = [gym.make(name) for _ in range(3)]
     seen = envs.reset()
     firsts = [env.reset(seed=5 + lane) for lane, env in enumerate(scalars)]

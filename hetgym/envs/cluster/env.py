@@ -69,9 +69,8 @@ class HetClusterEnv(LaneEnv):
 
     Actions after which no plan fits the GPUs and their memory are masked; with one chunk the mask is exact. With
     several it counts GPUs, layers and the memory of what is placed, so an episode may end with a plan that does not
-    fit. An illegal action is replaced by a
-    legal one drawn at random, see ``illegal``; ``info["illegal_actions"]`` counts them. The mask comes as
-    ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
+    fit.
+    <<illegal actions>>
 
     ## Observation space
     A ``Dict`` of fixed shapes, padded with zeros to ``N = max_blocks`` layers, ``D = max_devices`` pools and
@@ -87,8 +86,7 @@ class HetClusterEnv(LaneEnv):
     | ``block_mask``, ``device_mask`` | [N], [D] | 1 where not padding |
     | ``action_mask`` | [A] | 1 where legal |
 
-    ``observation="candidates"`` shows ``candidates``, ``devices`` and ``action_mask``; ``"flat"`` the same as
-    one vector.
+    <<narrow>>
 
     ## Rewards
     The return of an episode is exactly ``1 - value / reference``, but at least -1, which is that of a plan that does
@@ -122,18 +120,8 @@ class HetClusterEnv(LaneEnv):
         problem: a TrainingProblem, or a list of these.
         generator: ``callable(rng)`` that makes a TrainingProblem; needs the ``max_*`` arguments unless it is a
             :class:`~hetgym.parallel.RandomSteps`.
-        pool: number of problems that the generator makes, of which every episode draws one: episodes on one that
-            was drawn before begin many times as fast. By default every episode has a new problem.
-        pool_seed: seed of the pool; pools of different seeds share no problem, whatever the seeds of resets.
-        pool_refresh: episodes of a lane after which a new problem takes the place of the oldest one, so that training
-            never runs out of new ones; counted from the lane's last seed. By default a pool keeps its problems.
-        reward: ``"dense"`` or ``"sparse"``.
-        observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
-        illegal: replacement of an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
-            ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
-            :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
-        split: name of a set of problems, such as ``"train"`` or ``"test"``: generated problems of different splits
-            differ, whatever the seeds. None, the default, is a set of its own.
+        <<pool>>
+        <<common>>
         max_blocks, max_devices, max_actions: padding of layers, pools and actions; by default what the source needs.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (slots of the stages as bars) or ``"human"`` (the text, printed
             after each step).

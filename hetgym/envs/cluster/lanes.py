@@ -19,8 +19,6 @@ from hetgym.envs.core.scaling import scale_of, shares
 from hetgym.envs.core.sources import Source
 from hetgym.parallel import ParallelPlan, TrainingProblem
 
-_REMEMBERED = 256  # problems
-
 
 class ClusterLanes(Lanes):
     """Episodes of planning training steps side by side."""
@@ -36,7 +34,7 @@ class ClusterLanes(Lanes):
         self._episodes: list[Episode | None] = [None] * count
         self._ahead: list[Ahead | None] = [None] * count
         self._values = np.full(count, np.nan)
-        self._known: Remembered[int, StepInstance] = Remembered(_REMEMBERED)
+        self._known: Remembered[int, StepInstance] = Remembered(source.kept(count))
 
     def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode on a problem drawn from the source, or on ``options["problem"]``.
@@ -46,7 +44,7 @@ class ClusterLanes(Lanes):
             ProblemError: the problem exceeds the padding, or no plan fits in memory.
         """
         (forced,) = only_options(options, *self.options)
-        instance = self._prepared(self.source.draw(rng, lane) if forced is None else as_step(forced))
+        instance = self._prepared(self.source.draw(rng, lane, seed) if forced is None else as_step(forced))
         self._episodes[lane] = Episode(instance, potential=instance.reference)
         self.names[lane] = instance.name
         self._values[lane] = np.nan

@@ -50,7 +50,7 @@ class ClusterArguments(PoolArguments):
         if isinstance(generate, RandomSteps):  # all draws have the same settings and options
             most = (generate.layers[1],) * 2
             limit = _sizes(RandomSteps(most, generate.gpus, generate.global_batch)(np.random.default_rng(0)))
-        return Source(STEPS, generate=generate, limit=limit, chosen=self)
+        return Source(STEPS, generate=generate, limit=limit, pool=self)
 
 
 def as_step(source: Any) -> TrainingProblem:

@@ -62,6 +62,7 @@ class ScalarArguments(Arguments):
     """Arguments that every environment of one episode at a time takes."""
 
     _: KW_ONLY
+    pool: int | None = whole(None)  # see `hetgym.envs.core.sources.PoolArguments`
     # `"ansi"`, `"rgb_array"` or `"human"`; None to draw nothing
     render_mode: Literal["ansi", "rgb_array", "human"] | None = None
 

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from gymnasium.utils import seeding
 
 from hetgym._types import BoolArray
 from hetgym.envs.core.arguments import made, whole_number
@@ -23,8 +22,9 @@ from hetgym.envs.core.registry import arguments_of
 from hetgym.errors import ConfigError
 
 LaneState = dict[str, Any]
-"""State of a lane as JSON values: ``generator`` and ``seed`` before its running episode, ``actions`` executed since,
-and the number of ``illegal`` ones that they replaced."""
+"""State of a lane as JSON values: ``generator`` and ``seed`` before its running episode, ``root``, the seed that made
+the generator, ``draws`` from the pool before it, ``actions`` executed since, and the number of ``illegal`` ones that
+they replaced."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,7 @@ class AutoresetLanes:
         self.count = lanes.count
         self.observation_space, self.action_space = lanes.observation_space, lanes.action_space
         self._generators: list[np.random.Generator | None] = [None] * lanes.count
+        self._roots = [0] * lanes.count
         self._active = np.ones(lanes.count, np.bool_)
         self._returns = np.zeros(lanes.count)
         self._lengths = np.zeros(lanes.count, np.int64)
@@ -198,9 +199,10 @@ class AutoresetLanes:
         if len(states) != self.count:
             raise ConfigError(f"{len(states)} states for {self.count} lanes")
         for lane, state in enumerate(states):
-            generator, _ = seeding.np_random(0)
+            self._roots[lane] = state["root"]
+            self._generators[lane] = generator = self.lanes.generator(state["root"])[0]
             generator.bit_generator.state = state["generator"]
-            self._generators[lane] = generator
+            self.lanes.source.resume(generator, lane, state["draws"])
             self._prepare(lane, None, {}, state["seed"])
             self._taken[lane] = list(state["actions"])
         self.lanes.open()
@@ -234,12 +236,14 @@ class AutoresetLanes:
         """Prepare an episode; ``known_as`` is the seed of a restored generator from which nothing has been drawn."""
         generator = self._generators[lane]
         if seed is not None or generator is None:
-            generator, _ = self.lanes.generator(seed)
+            generator, self._roots[lane] = self.lanes.generator(seed)
             self._generators[lane] = generator
         seed = known_as if seed is None else seed
-        before = generator.bit_generator.state
+        before, draws = generator.bit_generator.state, self.lanes.source.draws(generator, lane)
         self.lanes.prepare(lane, generator, dict(options), seed)
-        self._origins[lane] = None if options else {"generator": before, "seed": seed}
+        self._origins[lane] = (
+            None if options else {"generator": before, "seed": seed, "root": self._roots[lane], "draws": draws}
+        )
         self._taken[lane] = []
         self._returns[lane], self._lengths[lane] = 0.0, 0
 

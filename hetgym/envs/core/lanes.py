@@ -56,6 +56,7 @@ class LaneArguments(Arguments, abc.ABC):
         made.legality, made.split = Legality(count, self.illegal), self._split_of(made)
         sizes = tuple((f"max_{size}", made.padding.sizes[size]) for size in made.sizes)
         made.arguments = recorded(self) + sizes
+        made.source.share(0, count)
         return made
 
     def _split_of(self, made: Lanes) -> str | None:

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from hetgym.envs.core.arguments import Arguments, ScalarArguments, VectorArguments
-from hetgym.envs.core.sources import PoolArguments
 from hetgym.sim import Loss, SlowDown
 from hetgym.sim.runtime import runtime, runtime_name
 
-DRAWS = frozenset({field.name for field in fields(PoolArguments)} | {"split", "generator"})
-"""Arguments by which generated problems are drawn; an episode on a given problem does without them."""
+DRAWS = frozenset({"split", "generator"})
+"""Arguments by which a reset with a seed draws a problem; an episode on a given problem does without them."""
 
 _SHOWN = frozenset({"reward", "observation", "illegal"})  # no makespan depends on these
 

@@ -11,6 +11,7 @@ from gymnasium.error import ResetNeeded
 from hetgym._text import plain_lines
 from hetgym._types import BoolArray
 from hetgym.envs.core.lanes import Lanes, Observation, as_action, as_options, as_seed
+from hetgym.envs.core.manual import complete
 from hetgym.errors import unknown_name
 
 
@@ -25,6 +26,11 @@ class LaneEnv(gym.Env[Observation, np.int64]):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Complete the manual, see :mod:`hetgym.envs.core.manual`."""
+        super().__init_subclass__(**arguments)
+        cls.__doc__ = complete(cls.__doc__ or "")
 
     def __init__(self, lanes: Lanes, render_mode: str | None = None) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from hetgym.envs.core.arguments import Arguments, whole
-from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import Sizes
 from hetgym.errors import ConfigError, shown
 from hetgym.graph import DataflowGraph, load_graph
@@ -23,8 +22,8 @@ Graph = DataflowGraph | str | Path  # A graph, or a zoo name or a path of one
 Machine = Platform | str | Path  # A platform, or a preset's name or a path of one
 _SAMPLE_SALT = 71_346_523  # Seed by which samples differ from episodes
 
-_LANES_APART = 2
-"""Pools that are kept where pools are refreshed: some lanes are ahead of others. What is dropped is made again."""
+_POOL_KEY = 1_886_351_212  # Key by which the problems of pools differ from those that are drawn outside of them
+POOL = 256  # Problems of a pool by default
 
 
 @dataclass(frozen=True)
@@ -41,35 +40,46 @@ class PoolArguments(Arguments):
     """How many problems an environment takes from its generator."""
 
     _: KW_ONLY
-    # number of problems, of which every episode draws one; by default every episode has a new problem
-    pool: int | None = whole(None)
-    pool_seed: int = whole(0, least=0)  # seed of the pool: pools of different seeds share no problem
-    # draws of a lane after which a new problem takes the place of the oldest one of the pool; by default a pool keeps
-    # its problems
-    pool_refresh: int | None = whole(None)
+    # number of problems from which episodes draw, unless their reset has a seed; None: all are new
+    pool: int | None = whole(POOL)
+    # how many times each is played on average before a new one replaces it; None: they stay
+    pool_plays: int | None = whole(16)
 
     def _refuse_pool(self, given: str | None) -> None:
-        """Refuse a pool without a generator, and settings of a pool without a pool.
+        """Refuse a pool without a generator, and plays without a pool.
 
         Raises:
             ConfigError: the problems come from another source, which is named; or there is no pool.
         """
-        if self.pool is not None and given not in (None, "generator"):
-            raise ConfigError(f"pool belongs to a generator of problems; {given}=… is a pool itself")
-        for name, value in (("pool_seed", self.pool_seed), ("pool_refresh", self.pool_refresh)):
-            if self.pool is None and value:
-                raise ConfigError(f"{name}={value} means nothing without pool=…, the number of its problems")
+        if self.pool is None and self.pool_plays != type(self).pool_plays:
+            raise ConfigError(f"pool_plays={self.pool_plays} means nothing without pool=…, the number of its problems")
+        if self.pool not in (None, POOL) and given not in (None, "generator"):
+            raise ConfigError(f"pool={self.pool} belongs to a generator of problems; {given}=… is a pool itself")
+
+
+@dataclass
+class _Share(Generic[Item]):
+    """A lane's share of the pool."""
+
+    rng: np.random.Generator  # the lane's generator, whose seed decides the problems
+    root: tuple[Any, tuple[int, ...]]  # entropy and key of that seed
+    draws: int = 0  # number of problems drawn so far
+    drawn: int | None = None  # number of the next problem, while its making has failed
+    items: dict[int, Item] = field(default_factory=dict)  # problems drawn and not replaced, by number
 
 
 class Source(Generic[Item, Sizes]):
     """Provides a problem for each episode: one of several given ones, or one from a generator.
 
+    Every lane has a share of the pool, so that its problems depend on its seed, its number and the size of the share
+    alone, not on what other lanes do. A window over the numbers 0, 1, 2, … moves on by one after ``pool_plays`` draws;
+    each draw takes a number within it. A problem is made when its number is first drawn.
+
     Args:
         items: problems; every episode draws one with equal probability.
-        generate: makes a new problem for every episode, if there are no items.
+        generate: makes problems, if there are no items.
         limit: sizes within which all generated problems stay; None if unknown.
-        chosen: the pool of generated problems, if there is one. Each problem has a random generator of its own, so that
-            it depends neither on the others nor on when it is first drawn.
+        pool: the pool of generated problems; None: every problem is new.
 
     Raises:
         ConfigError: the list of items is empty.
@@ -81,34 +91,81 @@ class Source(Generic[Item, Sizes]):
         items: Iterable[Item] = (),
         generate: Callable[[np.random.Generator], Any] | None = None,
         limit: Sizes | None = None,
-        chosen: PoolArguments | None = None,
+        pool: PoolArguments | None = None,
     ) -> None:
         self.kind, self.items, self.generate, self.limit = kind, tuple(items), generate, limit
-        pool = PoolArguments() if chosen is None else chosen
-        self._pool, self._pool_seed, self._pool_refresh = pool.pool, pool.pool_seed, pool.pool_refresh
-        self._pooled: Remembered[int, Item] = Remembered(self.size)
-        self._turns: dict[int, tuple[np.random.Generator, int]] = {}
+        self._pool, self._plays = (None, None) if pool is None else (pool.pool, pool.pool_plays)
+        self._first, self._lanes = 0, 1
+        self._shares: dict[int, _Share[Item]] = {}
         if generate is None and not self.items:
             raise ConfigError(f"an environment needs at least one problem ({kind.expected}), the list is empty")
 
-    def draw(self, rng: np.random.Generator, lane: int = 0) -> Item:
+    def share(self, first: int, lanes: int) -> None:
+        """Share the pool among lanes, at least one problem for each.
+
+        Args:
+            first: number of the first lane that draws here, among all of them.
+            lanes: number of all lanes, wherever they draw.
+        """
+        self._first, self._lanes = first, lanes
+
+    def draw(self, rng: np.random.Generator, lane: int = 0, seed: int | None = None) -> Item:
         """The problem of the next episode.
 
         Args:
             rng: of the lane; all randomness comes from it. A single item needs no draw.
-            lane: number of the lane, whose draws from one generator are counted: they decide how far its pool has moved
-                on. So a lane's problems depend on its seed alone, not on what other lanes do.
+            lane: number of the lane, counted from the first that draws here.
+            seed: of the reset, if it had one: then the problem is new.
 
         Raises:
             ConfigError: a generator returned something other than a problem of this kind.
         """
         if self.generate is None:
             return self.items[0 if len(self.items) == 1 else int(rng.integers(len(self.items)))]
-        generate = self.generate
         if self._pool is None:
-            return self._made(generate, rng)
-        number = self._oldest(rng, lane) + int(rng.integers(self._pool))
-        return self._pooled.get(number, lambda: self._made(generate, np.random.default_rng([self._pool_seed, number])))
+            return self._made(self.generate, rng)
+        share = self._share(rng, lane)
+        if seed is not None:
+            return self._made(self.generate, rng)
+        number, oldest = self._first + lane, 0 if self._plays is None else share.draws // self._plays
+        if share.drawn is None:
+            size = max(1, self._pool // self._lanes + (number < self._pool % self._lanes))
+            share.drawn = oldest + int(rng.integers(size))
+        drawn = share.drawn
+        if drawn not in share.items:
+            entropy, key = share.root
+            stream = np.random.SeedSequence(entropy, spawn_key=(*key, _POOL_KEY, number, drawn))
+            share.items[drawn] = self._made(self.generate, np.random.default_rng(stream))
+        share.draws, share.drawn = share.draws + 1, None
+        share.items.pop(oldest - 1, None)
+        return share.items[drawn]
+
+    def draws(self, rng: np.random.Generator, lane: int) -> int:
+        """Number of problems that a lane has drawn from its share of the pool."""
+        return 0 if self._pool is None else self._share(rng, lane).draws
+
+    def resume(self, rng: np.random.Generator, lane: int, draws: int) -> None:
+        """Restore what :meth:`draws` returned."""
+        if self._pool is not None:
+            self._share(rng, lane).draws = draws
+
+    def passing(self, seed: int | None) -> bool:
+        """True if a problem that was drawn for a reset of that seed will not be drawn again."""
+        return self.generate is not None and (self._pool is None or seed is not None)
+
+    def kept(self, lanes: int, least: int = 256) -> int:
+        """Number of problems whose tables are worth keeping.
+
+        Args:
+            lanes: number of lanes that draw here.
+            least: least such number, for problems that resets give.
+        """
+        if self.generate is None or self._pool is None:
+            return max(least, len(self.items))
+        # A problem of H is drawn again after H draws on average, and hardly ever after 16 H; meanwhile others, whose
+        # tables are used later than its own, have been replaced.
+        held = max(self._pool, lanes)
+        return max(least, held + lanes + (0 if self._plays is None else 16 * held // self._plays))
 
     def sample(self, count: int) -> list[Item]:
         """All items, or a number of generated problems that are the same every time."""
@@ -116,23 +173,13 @@ class Source(Generic[Item, Sizes]):
             return list(self.items)
         return [self._made(self.generate, np.random.default_rng([_SAMPLE_SALT, k])) for k in range(count)]
 
-    @property
-    def size(self) -> int:
-        """Number of problems that are worth keeping; 0 if every episode has a new one."""
-        if self.generate is None:
-            return len(self.items)
-        if self._pool is None:
-            return 0
-        return self._pool if self._pool_refresh is None else _LANES_APART * self._pool
-
-    def _oldest(self, rng: np.random.Generator, lane: int) -> int:
-        """Number of the oldest problem in a lane's pool, whose next draw is counted."""
-        if self._pool_refresh is None:
-            return 0
-        known, turn = self._turns.get(lane, (rng, 0))
-        turn = turn if known is rng else 0  # the lane was seeded anew
-        self._turns[lane] = rng, turn + 1
-        return turn // self._pool_refresh
+    def _share(self, rng: np.random.Generator, lane: int) -> _Share[Item]:
+        """A lane's share of the pool, a new one if the lane was seeded anew."""
+        found = self._shares.get(lane)
+        if found is None or found.rng is not rng:
+            root: Any = rng.bit_generator.seed_seq
+            found = self._shares[lane] = _Share(rng, (root.entropy, tuple(root.spawn_key)))
+        return found
 
     def _made(self, generate: Callable[[np.random.Generator], Any], rng: np.random.Generator) -> Item:
         made = generate(rng)
@@ -166,10 +213,10 @@ def need_graphs(arguments: Arguments, *names: str) -> None:
     Raises:
         ConfigError: one of them is not as it is by default.
     """
-    for field in fields(arguments):
-        if field.name in names and getattr(arguments, field.name) != field.default:
-            value = shown(getattr(arguments, field.name))
-            raise ConfigError(f"{field.name}={value} means nothing without graph=… and platform=…")
+    for one in fields(arguments):
+        if one.name in names and getattr(arguments, one.name) != one.default:
+            value = shown(getattr(arguments, one.name))
+            raise ConfigError(f"{one.name}={value} means nothing without graph=… and platform=…")
 
 
 def generator_of(generator: Any, expected: str) -> Callable[[np.random.Generator], Any]:

@@ -26,7 +26,7 @@ Args:
     copy: true if observations are copies that the caller may keep; otherwise the next call overwrites them.
     render_mode: ``"ansi"`` or ``"rgb_array"``.
 
-All other arguments are those of :class:`{scalar}`.
+All other arguments are those of :class:`{scalar}`. By default ``pool`` is 256.
 """
 """The docstring of vector environments: its first line, and the name of the scalar environment, differ."""
 
@@ -35,7 +35,8 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
     """Lanes behind Gymnasium's interface of vector environments.
 
     Observations, rewards, flags and infos equal, bit for bit, those of ``gymnasium.vector.SyncVectorEnv`` over
-    the same number of scalar environments, in all three autoreset modes.
+    the same number of scalar environments, in all three autoreset modes, with ``pool=None`` or a list of problems.
+    With a pool every episode equals one of a scalar environment on the same problem.
 
     Args:
         autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or Gymnasium's own constant.

@@ -59,8 +59,7 @@ class HetDispatchEnv(ScheduleEnv):
     """Schedule the operators of a dataflow graph on heterogeneous devices while they run.
 
     ## Description
-    A deep-learning model is a graph of operators; a machine is a set of devices that run them at
-    different speeds, with links of finite speed between them.
+    <<machine>>
 
     The agent schedules online, during the simulated run: whenever operators are ready, it commits one of them to
     a device, or waits. Data move when the decision is made. Run times may be noisy, further jobs may arrive, devices
@@ -72,9 +71,8 @@ class HetDispatchEnv(ScheduleEnv):
     upward rank; with ``objective="job-time"`` those of the jobs with the least work left.
 
     Devices that do not exist, cannot run the operator, or are lost are masked, and so is waiting when no event is
-    due. An illegal action is replaced by a
-    legal one drawn at random, see ``illegal``; ``info["illegal_actions"]`` counts them. The mask comes as
-    ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
+    due.
+    <<illegal actions>>
 
     ## Observation space
     With ``observation="graph"`` a ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``,
@@ -84,12 +82,9 @@ class HetDispatchEnv(ScheduleEnv):
     | key | shape | what |
     |---|---|---|
     | ``operators`` | [N, 12] | ``hetgym.envs.OPERATOR_FEATURES`` |
-    | ``costs`` | [N, D] | run time of each operator on each device; 10 where it cannot run |
+    <<graph rows>>
     | ``assignment`` | [N] | device of each operator, -1 while not decided |
-    | ``edges`` | [2, E] | source and target of each edge |
-    | ``edge_transfer`` | [E] | mean transfer time of each edge |
     | ``devices`` | [D, 8] | ``hetgym.envs.DISPATCH_DEVICE_FEATURES`` |
-    | ``links`` | [D, D] | time of an average transfer from device to device |
     | ``candidates`` | [K D + 1, 13] | ``hetgym.envs.DISPATCH_CANDIDATE_FEATURES``: what each action would lead to |
     | ``candidate_operators`` | [K] | the candidates, -1 where there are fewer |
     | ``now`` | [1] | the time |
@@ -132,38 +127,16 @@ class HetDispatchEnv(ScheduleEnv):
     env = gym.make("hetgym:HetDispatch-v0")  # the same without importing hetgym first
     envs = gym.make_vec("HetDispatch-v0", num_envs=64, observation="candidates")  # all lanes in one call
     ```
-    Problems come from one of ``problem`` (a Problem, a path, or a list), ``graph`` and ``platform``
-    (objects, names or paths, or lists), ``suite`` (a name or path) or ``generator`` (a family's name
-    or ``callable(rng) -> Problem``); without any, from a mix of random graphs of 30 to 80 operators
-    on 4 devices.
+    <<problem sources>>
 
     Args:
-        problem: a Problem, a path, or a list of these.
-        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
-        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
-        suite: name or path of a suite.
-        generator: name of a family of random graphs, or ``callable(rng) -> Problem``, which needs the ``max_*``
-            arguments.
-        pool: number of problems that the generator makes, of which every episode draws one: episodes on a problem that
-            was drawn before begin many times as fast. By default every episode has a new problem.
-        pool_seed: seed of the pool; pools of different seeds share no problem, whatever the seeds of resets.
-        pool_refresh: draws of a lane, one for each job of an episode, after which a new problem takes the place of the
-            oldest one, so that training never runs out of new ones; counted from the lane's last seed. By default a
-            pool keeps its problems.
-        batch: batch size of graphs given by name.
-        costs: cost model of graphs on platforms, or its name.
+        <<problem>>
         runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
         completion: the heuristic that completes the run for the ``completion`` feature: ``"eft+oct"``, ``"eft"`` or
             ``"off"``. It costs two roll-outs for each action, which take most of the time of a step: one commits
             operators as they become ready, one by rank; the better one counts. See also ``tries``.
-        reward: ``"dense"`` or ``"sparse"``.
-        observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
-        illegal: replacement of an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
-            ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
-            :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
-        split: name of a set of problems, such as ``"train"`` or ``"test"``: generated problems of different splits
-            differ, whatever the seeds. None, the default, is a set of its own.
-        max_operators, max_edges, max_devices: padding; by default what the source needs.
+        <<common>>
+        <<padding>>
         candidates: operators offered at a time.
         noise: standard deviation of the logarithm of run times, drawn anew for each episode.
         jobs: problems drawn for an episode, on the machine of the first.

@@ -54,8 +54,6 @@ from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
 from hetgym.workloads import as_problem
 
-_REMEMBERED = 256  # problems
-
 _SPARE_RUNS = 4  # runs on a problem that are kept though no lane uses them
 
 _SAMPLE = 16  # generated problems whose mean makespan is the unit of gaps between arrivals
@@ -129,7 +127,7 @@ class DispatchLanes(RecordLanes):
         self._held: list[tuple[Run, list[Run] | None] | None] = [None] * count
         self._calm_always = conditions.calm and rules.simulated.noise == 0.0
         self._switches = online_setting(_ONE_OPERATOR, rules.simulated).switches
-        self._known: Remembered[Problem, Prepared] = Remembered(max(_REMEMBERED, source.size))
+        self._known: Remembered[Problem, Prepared] = Remembered(source.kept(count))
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
         self._states, self._runs = records.Rows(count, STATE), records.Rows(count, RUN)
         self._flows, self._spares = records.Rows(count, FLOWS), records.Rows(count, ROLLOUTS)
@@ -182,10 +180,10 @@ class DispatchLanes(RecordLanes):
         entropy = int(rng.integers(2**62))  # drawn in any case, so that the problem does not depend on the option
         entropy = entropy if conditions is None else conditions
         if forced is None:
-            problems = [self.source.draw(rng, lane) for _ in range(self.conditions.jobs)]
+            problems = [self.source.draw(rng, lane, seed) for _ in range(self.conditions.jobs)]
             problem = self._together(problems)
         if self._calm_always and len(problems) == 1:  # nothing is drawn
-            fresh = forced is None and self.source.size == 0  # nobody will see this problem again
+            fresh = forced is None and self.source.passing(seed)  # nobody will see this problem again
             known = self._calm(lane, problem) if fresh else self._known.get(problem, lambda: self._calm(lane, problem))
             self._entropy[lane], self._gaps[lane] = entropy, None
             self._begin_with(lane, known)

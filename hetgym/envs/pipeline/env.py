@@ -86,9 +86,8 @@ class HetPipelineEnv(LaneEnv):
 
     Actions whose stage cannot run or does not fit into memory, or that would leave blocks without a device, are
     masked. The mask is exact, so there is always a legal action. If no cut at all fits into memory, the episode ignores
-    memory, and ``info["within_memory"]`` is False at its end. An illegal action is replaced by a
-    legal one drawn at random, see ``illegal``; ``info["illegal_actions"]`` counts them. The mask comes as
-    ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
+    memory, and ``info["within_memory"]`` is False at its end.
+    <<illegal actions>>
 
     ## Observation space
     A ``Dict`` of fixed shapes, padded with zeros to ``N = max_blocks`` and ``D = max_devices``. Values are
@@ -106,8 +105,7 @@ class HetPipelineEnv(LaneEnv):
     | ``block_mask``, ``device_mask`` | [N], [D] | 1 where not padding |
     | ``action_mask`` | [1 + D] | 1 where legal |
 
-    ``observation="candidates"`` shows ``candidates``, ``devices`` and ``action_mask``; ``"flat"`` the same as
-    one vector.
+    <<narrow>>
 
     ## Rewards
     The return of an episode is exactly ``1 - value / reference``. The reference is the least value of: each
@@ -152,15 +150,10 @@ class HetPipelineEnv(LaneEnv):
 
     Args:
         problem: a PipelineProblem, a TrainingPipeline, a path to a file of dnn-partitioning, or a list of these.
-        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
-        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
+        <<graph>>
         generator: ``callable(rng)`` that makes a pipeline; needs the ``max_*`` arguments unless it is a
             :class:`~hetgym.pipeline.RandomChains`.
-        pool: number of pipelines that the generator makes, of which every episode draws one: episodes on one that
-            was drawn before begin many times as fast. By default every episode has a new pipeline.
-        pool_seed: seed of the pool; pools of different seeds share no pipeline, whatever the seeds of resets.
-        pool_refresh: episodes of a lane after which a new pipeline takes the place of the oldest one, so that training
-            never runs out of new ones; counted from the lane's last seed. By default a pool keeps its pipelines.
+        <<pool>>
         batch: batch size of graphs given by name.
         costs: cost model of graphs on platforms.
         blocks: the kind of blocks that are never cut in a graph, see :data:`hetgym.pipeline.BLOCKS`.
@@ -175,13 +168,7 @@ class HetPipelineEnv(LaneEnv):
             millisecond for each small pipeline: exactly for the throughput, approximately for the latency, and
             for a training step by the latency of its micro-batches in one round. In a later round the rating
             assumes that all remaining blocks stay in the piece. If false, both are computed from the ``bound``.
-        reward: ``"dense"`` or ``"sparse"``.
-        observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
-        illegal: replacement of an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
-            ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
-            :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
-        split: name of a set of problems, such as ``"train"`` or ``"test"``: generated problems of different splits
-            differ, whatever the seeds. None, the default, is a set of its own.
+        <<common>>
         max_blocks, max_devices: padding; by default what the source needs.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (loads as bars) or ``"human"`` (the text, printed after
             each step).

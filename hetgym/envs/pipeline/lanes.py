@@ -30,8 +30,6 @@ from hetgym.pipeline.unrolling import schedule_of, unroll_cut
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
-_REMEMBERED = 256  # pipelines
-
 Prepared = tuple[CutProblem, records.Entry, dict[str, npt.NDArray[Any]]]
 """A cut problem, its tables for kernels, and the part of its observations that kernels do not write anew."""
 
@@ -62,7 +60,7 @@ class PipelineLanes(RecordLanes):
         self._objective = rules.bare()
         self._instances: list[CutProblem | None] = [None] * count
         self._ended: list[tuple[list[Stage], CutValue] | None] = [None] * count
-        self._known: Remembered[str, Prepared] = Remembered(max(_REMEMBERED, source.size))
+        self._known: Remembered[str, Prepared] = Remembered(source.kept(count))
         self._tables = records.Rows(count, TABLES)
         self._lanes = self._all_lanes()
 
@@ -85,7 +83,7 @@ class PipelineLanes(RecordLanes):
             ProblemError: the pipeline exceeds the padding, or no cut can run it.
         """
         (forced,) = only_options(options, *self.options)
-        pipeline = self.source.draw(rng, lane) if forced is None else as_pipeline(forced)
+        pipeline = self.source.draw(rng, lane, seed) if forced is None else as_pipeline(forced)
         step = pipeline if isinstance(pipeline, TrainingPipeline) else TrainingPipeline(pipeline)
         key = step.digest if self.rules.code == TRAINING else step.problem.digest
         instance, tables, blank = self._known.get(key, lambda: self._prepare(step))

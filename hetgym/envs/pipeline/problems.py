@@ -90,7 +90,7 @@ class PipelineArguments(PoolArguments):
             return Source(PIPELINES, [training_pipeline(g, m, costs, self.blocks, self.optimizer) for g, m in pairs])
         generate = RandomChains() if self.generator is None else generator_of(self.generator, "PipelineProblem")
         limit = BlockPadding(*generate.limit) if isinstance(generate, RandomChains) else None
-        return Source(PIPELINES, generate=generate, limit=limit, chosen=self)
+        return Source(PIPELINES, generate=generate, limit=limit, pool=self)
 
 
 def as_pipeline(source: Any) -> Pipeline:

@@ -54,8 +54,7 @@ class HetScheduleEnv(ScheduleEnv):
     """Place the operators of a dataflow graph, one by one, on heterogeneous devices.
 
     ## Description
-    A deep-learning model is a graph of operators; a machine is a set of devices that run them at
-    different speeds, with links of finite speed between them.
+    <<machine>>
 
     Operators come in the order of their upward rank (the order of HEFT). The agent chooses a device for each, and the
     operator starts there as HEFT for the chosen runtime would start it: in the first idle gap that is long enough, its
@@ -68,9 +67,8 @@ class HetScheduleEnv(ScheduleEnv):
 
     Devices that do not exist or cannot run the operator are masked, and with ``memory="mask"`` those whose capacity the
     weights placed there and the largest working set would surely exceed (if that leaves none, the one with the most
-    room is legal). An illegal action is replaced by a
-    legal one drawn at random, see ``illegal``; ``info["illegal_actions"]`` counts them. The mask comes as
-    ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
+    room is legal).
+    <<illegal actions>>
 
     ## Observation space
     With ``observation="graph"`` a ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``,
@@ -79,12 +77,9 @@ class HetScheduleEnv(ScheduleEnv):
     | key | shape | what |
     |---|---|---|
     | ``operators`` | [N, 12] | ``hetgym.envs.OPERATOR_FEATURES`` |
-    | ``costs`` | [N, D] | run time of each operator on each device; 10 where it cannot run |
+    <<graph rows>>
     | ``assignment`` | [N] | device of each operator, -1 while not decided |
-    | ``edges`` | [2, E] | source and target of each edge |
-    | ``edge_transfer`` | [E] | mean transfer time of each edge |
     | ``devices`` | [D, 4] | ``hetgym.envs.DEVICE_FEATURES`` |
-    | ``links`` | [D, D] | time of an average transfer from device to device |
     | ``candidates`` | [D, 9] | ``hetgym.envs.CANDIDATE_FEATURES``: what each action would lead to |
     | ``current`` | [1] | the operator to be placed |
     | ``operator_mask``, ``edge_mask``, ``device_mask`` | [N], [E], [D] | 1 where not padding |
@@ -121,25 +116,10 @@ class HetScheduleEnv(ScheduleEnv):
     env = gym.make("hetgym:HetSchedule-v0")  # the same without importing hetgym first
     envs = gym.make_vec("HetSchedule-v0", num_envs=64, observation="candidates")  # all lanes in one call
     ```
-    Problems come from one of ``problem`` (a Problem, a path, or a list), ``graph`` and ``platform``
-    (objects, names or paths, or lists), ``suite`` (a name or path) or ``generator`` (a family's name
-    or ``callable(rng) -> Problem``); without any, from a mix of random graphs of 30 to 80 operators
-    on 4 devices.
+    <<problem sources>>
 
     Args:
-        problem: a Problem, a path, or a list of these.
-        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
-        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
-        suite: name or path of a suite.
-        generator: name of a family of random graphs, or ``callable(rng) -> Problem``, which needs the ``max_*``
-            arguments.
-        pool: number of problems that the generator makes, of which every episode draws one: episodes on a problem that
-            was drawn before begin many times as fast. By default every episode has a new problem.
-        pool_seed: seed of the pool; pools of different seeds share no problem, whatever the seeds of resets.
-        pool_refresh: episodes of a lane after which a new problem takes the place of the oldest one, so that training
-            never runs out of new ones; counted from the lane's last seed. By default a pool keeps its problems.
-        batch: batch size of graphs given by name.
-        costs: cost model of graphs on platforms, or its name.
+        <<problem>>
         decode: start times of the final placement: ``"insertion"`` (HEFT's rule), ``"append"``,
             ``"bottom-level"`` (insertion in the order of the placement's own bottom levels), or ``"best"`` of
             the three.
@@ -147,14 +127,8 @@ class HetScheduleEnv(ScheduleEnv):
         completion: the heuristic that completes the schedule for the ``completion`` feature: ``"eft+oct"``, ``"eft"``
             or ``"off"``. It costs a roll-out for each action, which takes most of the time of a step.
         memory: ``"ignore"`` or ``"mask"``.
-        reward: ``"dense"`` or ``"sparse"``.
-        observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
-        illegal: replacement of an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
-            ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
-            :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
-        split: name of a set of problems, such as ``"train"`` or ``"test"``: generated problems of different splits
-            differ, whatever the seeds. None, the default, is a set of its own.
-        max_operators, max_edges, max_devices: padding; by default what the source needs.
+        <<common>>
+        <<padding>>
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
             printed after each step).
 

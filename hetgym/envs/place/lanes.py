@@ -31,9 +31,6 @@ from hetgym.schedule import Schedule
 from hetgym.sim import Trace, simulate
 from hetgym.workloads import as_problem
 
-_REMEMBERED = 256  # problems
-
-
 _SPARE_PAIRS, _LEAST_PAIRS = 8, 64  # of timelines that no lane uses: for each lane, and at least
 
 Timelines = tuple[records.Entry, ...]  # The timelines of a lane: its decisions, and scratch
@@ -81,7 +78,7 @@ class PlaceLanes(RecordLanes):
         self._planned = replace(rules.simulated, memory="off", noise=0.0, seed=0)  # masks respect capacities
         self._books = not self._planned.plans_as_classic
         self._like = timeline.new_timeline(ANY, self._planned) if self._books else TIMELINE
-        self._known: Remembered[Problem, Prepared] = Remembered(max(_REMEMBERED, source.size))
+        self._known: Remembered[Problem, Prepared] = Remembered(source.kept(count))
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
         self._placed, self._spare = records.Rows(count, self._like), records.Rows(count, self._like)
         self._sized: list[Timelines | None] = [None] * count
@@ -115,7 +112,7 @@ class PlaceLanes(RecordLanes):
             ProblemError: the problem exceeds the padding.
         """
         forced, order = only_options(options, *self.options)
-        problem = self.source.draw(rng, lane) if forced is None else as_problem(forced)
+        problem = self.source.draw(rng, lane, seed) if forced is None else as_problem(forced)
         fixed_places = problem.num_devices > 1 and (np.isfinite(problem.cost).sum(axis=1) <= 1).all()
         if fixed_places and problem.num_operators > 1 and not self._told:
             self._told = True
@@ -125,7 +122,7 @@ class PlaceLanes(RecordLanes):
                 HetgymWarning,
                 stacklevel=4,
             )
-        if forced is None and self.source.size == 0:  # nobody will see this problem again
+        if forced is None and self.source.passing(seed):  # nobody will see this problem again
             prepared = self._prepare(problem)
         else:
             prepared = self._known.get(problem, lambda: self._prepare(problem))

@@ -79,6 +79,6 @@ class ProblemArguments(PoolArguments):
         if self.suite is not None:
             return Source(PROBLEMS, [spec.build() for spec in load_suite(self.suite).specs])
         if callable(self.generator):
-            return Source(PROBLEMS, generate=self.generator, chosen=self)
+            return Source(PROBLEMS, generate=self.generator, pool=self)
         mix = RandomMix() if self.generator is None else RandomMix(families=(self.generator,))
-        return Source(PROBLEMS, generate=mix, limit=GraphPadding(*mix.limit), chosen=self)
+        return Source(PROBLEMS, generate=mix, limit=GraphPadding(*mix.limit), pool=self)

@@ -70,9 +70,7 @@ class HetSplitEnv(LaneEnv):
     - exceed a device's memory by more than the graph without the split, with ``memory="mask"``;
     - leave no schedule, with an inner scheduler that keeps within memory.
 
-    An illegal action is replaced by a
-    legal one drawn at random, see ``illegal``; ``info["illegal_actions"]`` counts them. The mask comes as
-    ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :meth:`action_masks` (bool).
+    <<illegal actions>>
 
     ## Observation space
     A ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``, ``E = max_edges`` and
@@ -82,11 +80,8 @@ class HetSplitEnv(LaneEnv):
     | key | shape | what |
     |---|---|---|
     | ``operators`` | [N, 20] | ``hetgym.envs.SPLIT_OPERATOR_FEATURES`` |
-    | ``costs`` | [N, D] | run time of each operator on each device; 10 where it cannot run |
-    | ``edges`` | [2, E] | source and target of each edge |
-    | ``edge_transfer`` | [E] | mean transfer time of each edge |
+    <<graph rows>>
     | ``devices`` | [D, 4] | ``hetgym.envs.SPLIT_DEVICE_FEATURES`` |
-    | ``links`` | [D, D] | time of an average transfer from device to device |
     | ``candidates`` | [A, 19] | ``hetgym.envs.SPLIT_CANDIDATE_FEATURES``: what each action means |
     | ``operator`` | [20] | the row of the current operator; 0 at the end |
     | ``makespan`` | [1] | of the graph as split so far |
@@ -136,14 +131,9 @@ class HetSplitEnv(LaneEnv):
     or three accelerators (:class:`hetgym.envs.split.networks.RandomNetworks`).
 
     Args:
-        graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
-        platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.
+        <<graph>>
         generator: ``callable(rng) -> (graph, platform)``; needs the ``max_*`` arguments.
-        pool: number of graphs that the generator makes, of which every episode draws one: episodes on a graph that
-            was drawn before begin many times as fast. By default every episode has a new graph.
-        pool_seed: seed of the pool; pools of different seeds share no graph, whatever the seeds of resets.
-        pool_refresh: episodes of a lane after which a new graph takes the place of the oldest one, so that training
-            never runs out of new ones; counted from the lane's last seed. By default a pool keeps its graphs.
+        <<pool>>
         batch: batch size of graphs given by name.
         fused: true to fuse graphs first (:func:`hetgym.graph.transforms.fuse`).
         costs: cost model, or the name of one.
@@ -164,14 +154,8 @@ class HetSplitEnv(LaneEnv):
             the *pattern*: the one entry of the menu that gives the least makespan if every key operator that
             allows it is split by it. Between neighbours that are split into the same parts, scattering and
             gathering cancel, so that splits often pay together that do not pay alone.
-        reward: ``"dense"`` or ``"sparse"``.
-        observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
-        illegal: replacement of an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or
-            ``"eft"``, the legal one of the latest or of the earliest estimated finish; or ``"raise"``, an
-            :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
-        split: name of a set of problems, such as ``"train"`` or ``"test"``: generated problems of different splits
-            differ, whatever the seeds. None, the default, is a set of its own.
-        max_operators, max_edges, max_devices: padding; by default what the source needs.
+        <<common>>
+        <<padding>>
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart of the current schedule) or
             ``"human"`` (the text, printed after each step).
 

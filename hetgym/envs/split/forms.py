@@ -23,7 +23,7 @@ from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
 from hetgym.graph import Operator
 from hetgym.graph.transforms.operands import Source, operands
-from hetgym.graph.transforms.pieces import cut
+from hetgym.graph.transforms.pieces import cut, pieces
 from hetgym.graph.transforms.splitting import joints
 
 UNCUT, OVERLAPPING = -1, -2
@@ -172,7 +172,8 @@ class Forms:
         option = self._instance.options[int(self.arrays.turn[operator])][which]
         assert option is not None
         op, choice = self._instance.graph.operators[operator], self._menu[which]
-        found, parts = cut(op, choice.axis), option.parts
+        found = cut(op, choice.axis)
+        parts = pieces(op, choice.axis, option.lengths, found)
         sources = self._sources[operator]
         views, gather = joints(op, found, sources, parts)
         place = {key: number for number, key in enumerate(views)}

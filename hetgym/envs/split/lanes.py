@@ -72,7 +72,7 @@ class SplitLanes(RecordLanes):
         self.menu = rules.menu(padding.devices)
         super().__init__(count, split_space(padding, len(self.menu)), NARROW, level, len(self.menu), hidden=True)
         self.source, self.rules, self.padding, self.sparse, self.batch = source, rules, padding, sparse, batch
-        kept = max(GRAPHS, source.size, 2 * count)
+        kept = source.kept(count, max(GRAPHS, 2 * count))
         self.splits = Splits(rules, self.menu, kept)
         self._state = new_state(count, min(rules.key_operators, padding.operators), padding.devices)
         self._joined = np.zeros(count, np.bool_)
@@ -125,7 +125,7 @@ class SplitLanes(RecordLanes):
         """
         graph, platform = only_options(options, *self.options)
         if graph is None or platform is None:
-            drawn = self.source.draw(rng, lane)
+            drawn = self.source.draw(rng, lane, seed)
             graph = drawn[0] if graph is None else graph
             platform = drawn[1] if platform is None else platform
         prepared = self._prepared(self.splits.instance((self._load("graph", graph), self._load("platform", platform))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from hetgym.envs.core.padding import GraphPadding
 from hetgym.graph import DataflowGraph
 from hetgym.graph.generators import inception, transformer
 from hetgym.platform import Platform
+
+_inception, _transformer = lru_cache(160)(inception), lru_cache(135)(transformer)  # as many as can be drawn
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,9 @@ class RandomNetworks:
         batch = int(rng.choice((2, 4, 6, 8, 16)))
         if rng.random() < 0.5:
             sides, widths = (14, 15, 28, 30), (96, 120, 192, 256)
-            return inception(int(rng.integers(1, 3)), batch, int(rng.choice(sides)), int(rng.choice(widths)))
+            return _inception(int(rng.integers(1, 3)), batch, int(rng.choice(sides)), int(rng.choice(widths)))
         heads = int(rng.integers(2, 5))
-        return transformer(1, heads, heads * int(rng.choice((64, 96, 128))), int(rng.choice((64, 100, 128))), batch)
+        return _transformer(1, heads, heads * int(rng.choice((64, 96, 128))), int(rng.choice((64, 100, 128))), batch)
 
     @staticmethod
     def _machine(rng: np.random.Generator) -> Platform:

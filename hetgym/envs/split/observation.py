@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,9 @@ def split_space(padding: GraphPadding, actions: int) -> spaces.Dict:
     )
 
 
+_known_space = lru_cache(maxsize=16)(split_space)  # read only: samples of a space change its generator
+
+
 def _share(values: FloatArray) -> FloatArray:
     """Each value's share of the sum."""
     total = float(values.sum())
@@ -128,7 +132,7 @@ def fixed(instance: SplitInstance, padding: GraphPadding, actions: int) -> dict[
     """The part of the observations that stays the same from step to step, padding included."""
     graph, problem, scale = instance.graph, instance.problem, scale_of(instance.reference)
     n, e, d = problem.num_operators, problem.num_edges, problem.num_devices
-    seen = blank(split_space(padding, actions))
+    seen = blank(_known_space(padding, actions))
     fastest = problem.cost.min(axis=1)
     columns = {
         SplitOperatorColumn.TIME_SHARE: _share(fastest),
@@ -203,7 +207,7 @@ def choices_table(instance: SplitInstance, turn: int, entries: npt.NDArray[np.fl
     found = [(entry, option) for entry, option in enumerate(instance.options[turn]) if option is not None]
     if found:
         at = [entry for entry, _ in found]
-        figures = np.array([option[5:] for _, option in found])
+        figures = np.array([option[4:] for _, option in found])
         least, largest, slowest, total, together, scattered, gathered, working = figures.T
         columns = {
             SplitCandidateColumn.LEAST_PART: least,

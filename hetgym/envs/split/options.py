@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import count, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +14,8 @@ from hetgym.costs import CostModel
 from hetgym.envs.split.menu import Choice, lengths
 from hetgym.errors import GraphError
 from hetgym.graph import DataflowGraph, Operator
-from hetgym.graph.transforms import pieces
 from hetgym.graph.transforms.operands import Source, operands
-from hetgym.graph.transforms.pieces import Cut, cut
+from hetgym.graph.transforms.pieces import Cut, cut, piece, shapes
 from hetgym.platform import Platform
 from hetgym.problem import Problem
 
@@ -33,7 +33,7 @@ class Option(NamedTuple):
     """An operator split in one way."""
 
     lengths: tuple[int, ...]  # lengths of the parts along the split axis
-    parts: tuple[Operator, ...]  # the parts, and [p, d] `cost`, their run times on the devices [s]
+    # [p, d] run times of the parts on the devices [s]
     cost: FloatArray
     result: int | None  # dimension of the output that is cut; None if the parts' outputs are summed
     deals: tuple[Deal, ...]  # operands that are scattered
@@ -46,6 +46,14 @@ class Option(NamedTuple):
     scattered: float  # bytes that all parts read, without constants
     gathered: float  # bytes of all parts' outputs
     working: float  # weights, operands and result of the largest part [byte]
+
+
+class _Way(NamedTuple):
+    """An entry of the menu for all operators of a graph that are alike."""
+
+    option: Option  # without deals
+    # what an operand is dealt out by, if it has a source: its number, axis, widths, and if they do not overlap
+    cuts: tuple[tuple[int, int, tuple[int, ...], bool], ...]
 
 
 class Splitter:
@@ -69,6 +77,7 @@ class Splitter:
         self.graph, self.platform, self.model, self.menu = graph, platform, model, menu
         self.least, self.multiple, self.divisible = least, multiple, divisible
         self._sources, self._taken = operands(graph), {op.name for op in graph.operators}
+        self._known: dict[Hashable, tuple[_Way | None, ...]] = {}
 
     def keys(self, problem: Problem, most: int) -> tuple[tuple[int, ...], tuple[tuple[Option | None, ...], ...]]:
         """The longest operators that can be split, and their options.
@@ -104,31 +113,56 @@ class Splitter:
         Returns:
             [a] options; None where a split is impossible or not allowed, and for the entry that does not split.
         """
-        op = self.graph.operators[operator]
-        cuts = [None, *self._cuts(op)]
-        parts = [
-            None if found is None else lengths(op, choice, seconds, self.multiple, self.divisible, found)
-            for choice, found in zip(self.menu, cuts, strict=True)
-        ]
-        made = [
-            [] if part is None else pieces(op, choice.axis, part, found)
-            for choice, part, found in zip(self.menu, parts, cuts, strict=True)
-        ]
-        flat = [piece for row in made for piece in row]
+        op, sources, taken = self.graph.operators[operator], self._sources[operator], self._taken
         joints = [f"{op.name}/gather", *(f"{op.name}/scatter{k}" for k in range(len(op.inputs)))]
-        if not flat or not self._taken.isdisjoint(joints):
-            return (None,) * len(parts)
-        cost = self._priced(flat)
-        result: list[Option | None] = []
-        start = 0
-        for found, part, row in zip(cuts, parts, made, strict=True):
-            prices = cost[start : start + len(row)]
-            start += len(row)
-            if found is None or part is None or not self._may(row, prices):
-                result.append(None)
-            else:
-                result.append(_option(op, found, part, row, prices, self._sources[operator]))
-        return tuple(result)
+        if not taken.isdisjoint(joints):
+            return (None,) * len(self.menu)
+        key = (_likeness(op), *seconds)
+        if key not in self._known:
+            self._known[key] = self._ways(op, seconds)
+        free = next(k for k in count() if f"{op.name}/{k}" in taken or k == len(self.platform))
+        return tuple(
+            None
+            if way is None or len(way.option.lengths) > free
+            else way.option._replace(
+                deals=tuple(Deal(source, *cut) for at, *cut in way.cuts if (source := sources[at]) is not None)
+            )
+            for way in self._known[key]
+        )
+
+    def _ways(self, op: Operator, seconds: Sequence[float]) -> tuple[_Way | None, ...]:
+        """[a] ways to split an operator, for all that are alike: names and sources do not matter."""
+        ways: list[_Way | None] = []
+        made: dict[tuple[tuple[int, ...], ...], tuple[int, Operator]] = {}  # parts of the same shapes cost the same
+        found: list[tuple[Cut, tuple[int, ...], list[tuple[tuple[int, ...], ...]]] | None] = [None]
+        for choice, axis in zip(self.menu[1:], self._cuts(op), strict=True):
+            part = axis and lengths(op, choice, seconds, self.multiple, self.divisible, axis)
+            if axis is None or part is None:
+                found.append(None)
+                continue
+            ends = np.cumsum((0, *part)).tolist()
+            spans = list(enumerate(pairwise(ends)))
+            parts = [shapes(op, axis, number, *span) for number, span in spans]
+            for each, (number, span) in zip(parts, spans, strict=True):
+                if each not in made:
+                    made[each] = len(made), piece(op, choice.axis, axis, number, *span)
+            found.append((axis, part, parts))
+        if not made:
+            return (None,) * len(found)
+        distinct = [each for _, each in made.values()]
+        cost = np.stack([self.model.predict(distinct, device) for device in self.platform], axis=1)
+        for entry in found:
+            way = None
+            if entry is not None:
+                axis, part, parts = entry
+                rows = [made[each][0] for each in parts]
+                prices = cost[rows]
+                quickest = prices.min(axis=1)
+                if np.isfinite(quickest).all() and quickest.min() >= self.least:
+                    option = _option(axis, part, [distinct[row] for row in rows], prices, quickest)
+                    way = _Way(option, tuple(_dealt(op, axis, parts)))
+            ways.append(way)
+        return tuple(ways)
 
     def _cuts(self, op: Operator) -> list[Cut | None]:
         """The cut of an operator for each entry of the menu but the first; None if it cannot be cut along the axis."""
@@ -141,53 +175,44 @@ class Splitter:
                     known[choice.axis] = None
         return [known[choice.axis] for choice in self.menu[1:]]
 
-    def _may(self, made: Sequence[Operator], cost: FloatArray) -> bool:
-        """True if every part can run on some device, is not too small, and has a unique name."""
-        quickest = cost.min(axis=1)
-        fits = bool(np.isfinite(quickest).all() and quickest.min() >= self.least)
-        return fits and self._taken.isdisjoint(piece.name for piece in made)
 
-    def _priced(self, flat: Sequence[Operator]) -> FloatArray:
-        """[m, d] run times of pieces of one operator [s]; pieces of the same shapes are priced once."""
-        shapes = [tuple(t.shape for t in (*piece.inputs, *piece.outputs)) for piece in flat]
-        first = {shape: k for k, shape in reversed(list(enumerate(shapes)))}
-        row = {shape: k for k, shape in enumerate(first)}
-        distinct = [flat[k] for k in first.values()]
-        cost = np.stack([self.model.predict(distinct, device) for device in self.platform], axis=1)
-        return np.asarray(cost[[row[shape] for shape in shapes]])
+def _likeness(op: Operator) -> tuple[Hashable, ...]:
+    """What decides how an operator can be split and what its parts cost: all but names."""
+    tensors = tuple((t.shape, t.dtype, t.constant) for t in (*op.inputs, *op.outputs))
+    return op.kind, len(op.inputs), tensors, tuple(sorted(op.attributes.items()))
+
+
+def _dealt(
+    op: Operator, found: Cut, parts: Sequence[tuple[tuple[int, ...], ...]]
+) -> Iterator[tuple[int, int, tuple[int, ...], bool]]:
+    """See :class:`_Way`."""
+    for at, where in enumerate(found.operands):
+        if where is not None:
+            widths = tuple(part[at][where] for part in parts)
+            yield at, where, widths, summed(widths) == op.inputs[at].shape[where]
 
 
 def _option(
-    op: Operator,
-    found: Cut,
-    part: tuple[int, ...],
-    made: Sequence[Operator],
-    cost: FloatArray,
-    sources: Sequence[Source | None],
+    found: Cut, part: tuple[int, ...], made: Sequence[Operator], cost: FloatArray, quickest: FloatArray
 ) -> Option:
-    deals = []
-    for at, (source, where) in enumerate(zip(sources, found.operands, strict=True)):
-        if source is not None and where is not None:
-            widths = tuple(piece.inputs[at].shape[where] for piece in made)
-            deals.append(Deal(source, where, widths, summed(widths) == op.inputs[at].shape[where]))
-    quickest = cost.min(axis=1)
-    devices = np.argsort(cost.min(axis=0), kind="stable")[: len(made)]
-    side_by_side = [cost[k, devices[k]] for k in range(len(made))]
+    """An option without deals."""
+    devices = np.argsort(cost.min(axis=0), kind="stable")[: len(made)].tolist()
+    side_by_side = [cost[k, device] for k, device in enumerate(devices)]
     together = float(max(side_by_side)) if np.isfinite(side_by_side).all() else float(quickest.sum())
-    read = [summed(t.bytes for t in piece.inputs if not t.constant) for piece in made]
-    held = [summed(t.bytes for t in (*piece.inputs, *piece.outputs)) for piece in made]
+    read = [summed(t.bytes for t in each.inputs if not t.constant) for each in made]
+    held = [summed(t.bytes for t in (*each.inputs, *each.outputs)) for each in made]
+    whole = summed(part)
     return Option(
         part,
-        tuple(made),
         cost,
         found.result,
-        tuple(deals),
-        min(part) / summed(part),
-        max(part) / summed(part),
+        (),
+        min(part) / whole,
+        max(part) / whole,
         float(quickest.max()),
         float(quickest.sum()),
         together,
         float(summed(read)),
-        float(summed(piece.output_bytes for piece in made)),
+        float(summed(each.output_bytes for each in made)),
         float(max(held)),
     )

@@ -42,6 +42,7 @@ class GraphArguments(PoolArguments):
     _: KW_ONLY
     generator: Callable[[np.random.Generator], Pair] | None = None  # `callable(rng) -> (graph, platform)`
     batch: int = whole(1)  # batch size of graphs given by name
+    pool_plays: int | None = whole(200)  # more than elsewhere, as a new graph takes long
 
     def source(self) -> Source[Pair, GraphPadding]:
         """The source.
@@ -56,5 +57,5 @@ class GraphArguments(PoolArguments):
         if self.graph is not None:
             return Source(PAIRS, grid(self.graph, self.platform, self.batch))
         if self.generator is None:
-            return Source(PAIRS, generate=RandomNetworks(), limit=RandomNetworks.LIMIT, chosen=self)
-        return Source(PAIRS, generate=generator_of(self.generator, "(graph, platform)"), chosen=self)
+            return Source(PAIRS, generate=RandomNetworks(), limit=RandomNetworks.LIMIT, pool=self)
+        return Source(PAIRS, generate=generator_of(self.generator, "(graph, platform)"), pool=self)

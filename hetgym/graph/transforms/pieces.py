@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hetgym._sums import summed
 from hetgym.errors import GraphError, unknown_name
@@ -163,10 +163,12 @@ def sizes(
     return lengths
 
 
-def input_range(found: Cut, tensor: Tensor, at: int, start: int, stop: int) -> tuple[int, int]:
-    """Range of an operand's dimension that the outputs from ``start`` to ``stop`` need; ranges of windows overlap."""
-    length = tensor.shape[at]
-    if found.window is not None:
+def input_range(found: Cut, operand: int, length: int, start: int, stop: int) -> tuple[int, int]:
+    """Range of a dimension of that length of an operand that the outputs from ``start`` to ``stop`` need.
+
+    Windows belong to the first operand; their ranges overlap.
+    """
+    if found.window is not None and operand == 0:
         stride, extent, before = found.window
         low, high = start * stride - before, (stop - 1) * stride + extent - before
         return min(max(0, low), length - 1), max(1, min(length, high))
@@ -178,29 +180,49 @@ def pieces(op: Operator, axis: str, lengths: Sequence[int], found: Cut | None = 
 
     ``lengths`` are those that :func:`sizes` returns; ``found`` is the cut, if it is known.
     """
-    found = found or cut(op, axis)
-    result, start = [], 0
+    found, start, result = found or cut(op, axis), 0, []
     for number, length in enumerate(lengths):
-        stop = start + length
-        inputs = []
-        for at, tensor in enumerate(op.inputs):
-            if at not in found.once or number == 0:
-                inputs.append(_operand(op, found, at, tensor, start, stop))
-        out = op.outputs[0]
-        if found.result is not None:
-            out = _resized(out, found.result, length, out.name)
-        attributes = _attributes(op, found, axis, inputs, start, stop)
-        result.append(Operator(f"{op.name}/{number}", op.kind, tuple(inputs), (out,), attributes))
-        start = stop
+        result.append(piece(op, axis, found, number, start, start + length))
+        start += length
     return result
 
 
-def _operand(op: Operator, found: Cut, at: int, tensor: Tensor, start: int, stop: int) -> Tensor:
+def piece(op: Operator, axis: str, found: Cut, number: int, start: int, stop: int) -> Operator:
+    """The piece of an operator that computes its output from ``start`` to ``stop``; see :func:`pieces`."""
+    inputs = [
+        _operand(found, at, tensor, start, stop)
+        for at, tensor in enumerate(op.inputs)
+        if at not in found.once or number == 0
+    ]
+    out = op.outputs[0]
+    if found.result is not None:
+        out = _resized(out, found.result, stop - start, out.name)
+    attributes = _attributes(op, found, axis, inputs, start, stop)
+    return Operator(f"{op.name}/{number}", op.kind, tuple(inputs), (out,), attributes)
+
+
+def shapes(op: Operator, found: Cut, number: int, start: int, stop: int) -> tuple[tuple[int, ...], ...]:
+    """The shapes of a piece's operands and of its result, without making the piece."""
+    ends = [
+        (tensor.shape, found.operands[at], at)
+        for at, tensor in enumerate(op.inputs)
+        if at not in found.once or number == 0
+    ]
+    result = []
+    for shape, where, at in ends:
+        if where is not None:
+            low, high = input_range(found, at, shape[where], start, stop)
+            shape = (*shape[:where], high - low, *shape[where + 1 :])
+        result.append(shape)
+    shape, where = op.outputs[0].shape, found.result
+    return *result, shape if where is None else (*shape[:where], stop - start, *shape[where + 1 :])
+
+
+def _operand(found: Cut, at: int, tensor: Tensor, start: int, stop: int) -> Tensor:
     where = found.operands[at]
     if where is None:
         return tensor
-    own_window = found if at == 0 or found.window is None else replace(found, window=None)
-    low, high = input_range(own_window, tensor, where, start, stop)
+    low, high = input_range(found, at, tensor.shape[where], start, stop)
     return _resized(tensor, where, high - low, f"{tensor.name}[{where}, {low}:{high}]" if tensor.name else "")
 
 

@@ -236,7 +236,7 @@ def test_workers_load_no_extra() -> None:
     """Nodes need the packages for playing, and no others."""
     script = (
         "import json, sys; from hetgym.agents.distributed import lanes, players; players.PlayWorker();"
-        "lanes.LaneWorker('HetSchedule-v0', 2, {'observation': 'candidates'}).begin([0, 1]);"
+        "lanes.LaneWorker('HetSchedule-v0', slice(0, 2), 2, {'observation': 'candidates'}).begin([0, 1]);"
         "print(json.dumps(list(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)

@@ -82,7 +82,7 @@ def test_flat_observations_are_refused() -> None:
 def test_every_shipped_policy_is_a_model(name: str) -> None:
     policy = hetgym.agents.load(name)
     places = {"HetSplit-v0": {"graph": "alexnet", "platform": "even-pair"}}
-    envs = lanes(policy.card["env"], **places.get(policy.card["env"], {}), **policy.arguments)
+    envs = lanes(policy.card["env"], pool=None, **places.get(policy.card["env"], {}), **policy.arguments)
     try:
         model = as_model(policy, envs)
     except ConfigError as error:

@@ -46,14 +46,14 @@ def vector_class(name: str) -> Any:
 @pytest.mark.parametrize("name", IDS)
 def test_constructors_show_the_fields_of_the_dataclass(name: str) -> None:
     fields = {field.name: field for field in dataclasses.fields(arguments_of(name))}
-    for door, more in (
-        (environment_of(name), {"render_mode"}),
-        (vector_class(name), {"num_envs", "autoreset_mode", "copy", "render_mode"}),
+    for door, more, pool in (
+        (environment_of(name), {"render_mode"}, None),
+        (vector_class(name), {"num_envs", "autoreset_mode", "copy", "render_mode"}, 256),
     ):
         parameters = inspect.signature(door).parameters
         assert set(parameters) == set(fields) | more
         for key, field in fields.items():
-            assert parameters[key].default == field.default
+            assert parameters[key].default == (pool if key == "pool" else field.default)
             assert parameters[key].annotation is not Any and not isinstance(parameters[key].annotation, str)
             assert parameters[key].kind is not inspect.Parameter.VAR_KEYWORD
     first = next(iter(inspect.signature(environment_of(name)).parameters))

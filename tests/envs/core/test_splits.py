@@ -16,7 +16,7 @@ IDS = tuple(hetgym.envs.ENVIRONMENTS)
 
 def problems(name: str, split: str | None, seeds: range, episodes: int = 2) -> set[str]:
     """Identities of the first problems of lanes."""
-    lanes = make_lanes(name, len(seeds), observation="candidates", split=split)
+    lanes = make_lanes(name, len(seeds), observation="candidates", split=split, pool=None)
     found = set()
     rngs = [lanes.generator(seed)[0] for seed in seeds]
     for _ in range(episodes):

@@ -23,12 +23,12 @@ STEPS = {"HetPipeline-v0": 150, "HetSplit-v0": 40, "HetCluster-v0": 40}  # other
 KINDS: dict[str, list[dict[str, Any]]] = {
     "HetSchedule-v0": [
         {},
-        {"observation": "candidates", "runtime": "links", "pool": 3},
+        {"observation": "candidates", "runtime": "links"},
         {"observation": "flat", "reward": "sparse"},
         {"decode": "best", "completion": "eft", "memory": "mask"},
     ],
     "HetDispatch-v0": [
-        {"candidates": 3, "pool": 2},
+        {"candidates": 3},
         {"observation": "candidates", "noise": 0.2, "jobs": 2, "slow_downs": 1, "losses": 1},
         {"observation": "flat", "runtime": "links", "reward": "sparse", "completion": "off"},
     ],
@@ -113,7 +113,7 @@ def test_vector_equals_scalars(name: str, arguments: dict[str, Any], mode: Autor
         return gym.make(name, disable_env_checker=True, **arguments)
 
     scalars = SyncVectorEnv([scalar for _ in range(LANES)], autoreset_mode=mode)
-    native = gym.make_vec(name, num_envs=LANES, autoreset_mode=mode, **arguments)
+    native = gym.make_vec(name, num_envs=LANES, autoreset_mode=mode, pool=None, **arguments)
     rng = np.random.default_rng(0)
     assert difference(scalars.reset(seed=3), native.reset(seed=3)) == ""
     highest, ended = int(native.single_action_space.n), 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -50,76 +48,6 @@ def test_a_generator_must_return_problems_that_fit() -> None:
     env = HetScheduleEnv(generator=lambda rng: textbook("topcuoglu"), max_operators=5, max_edges=50, max_devices=3)
     with pytest.raises(hetgym.ProblemError, match="10 operators, observations are padded to 5"):
         env.reset(seed=0)
-
-
-def drawn(**arguments) -> set[str]:
-    env = HetScheduleEnv(observation="candidates", completion="off", **arguments)
-    env.reset(seed=arguments["pool_seed"] + 100)
-    return {env.problem.digest for _ in range(40) if env.reset()}
-
-
-def test_a_pool_holds_so_many_problems_which_its_seed_alone_decides() -> None:
-    first, again, other = drawn(pool=5, pool_seed=0), drawn(pool=5, pool_seed=0), drawn(pool=5, pool_seed=1)
-    assert len(first) == len(other) == 5 and first == again and first.isdisjoint(other)
-    assert first < drawn(pool=7, pool_seed=0)  # the order in which they are drawn plays no part
-
-
-def lives(env: HetScheduleEnv, seed: int, episodes: int) -> list[str]:
-    env.reset(seed=seed)
-    return [env.problem.digest, *(env.problem.digest for _ in range(episodes - 1) if env.reset())]
-
-
-def test_a_refreshed_pool_moves_on_by_one_problem_after_so_many_episodes() -> None:
-    small = RandomMix(operators=(5, 8))
-    made = [small(np.random.default_rng([9, number])).digest for number in range(60)]
-
-    def numbers(refresh: int | None) -> list[int]:
-        size = {"max_operators": 8, "max_edges": 40, "max_devices": 8}
-        env = HetScheduleEnv(generator=small, pool=4, pool_seed=9, pool_refresh=refresh, completion="off", **size)
-        return [made.index(digest) for digest in lives(env, 0, 120)]
-
-    assert set(numbers(None)) == {0, 1, 2, 3}
-    for refresh in (3, 10):
-        offsets = {number - turn // refresh for turn, number in enumerate(numbers(refresh))}
-        assert offsets == {0, 1, 2, 3}
-
-
-def test_problems_of_a_refreshed_pool_depend_on_the_seed_of_the_lane_alone() -> None:
-    arguments = {"pool": 3, "pool_refresh": 2, "observation": "candidates", "completion": "off"}
-    env = HetScheduleEnv(**arguments)
-    alone = [lives(env, seed, 12) for seed in (5, 6)]
-    assert alone[0] == lives(env, 5, 12) and len(set(alone[0])) > 3  # a reset with a seed begins anew
-    lanes = gym.make_vec("HetSchedule-v0", num_envs=2, autoreset_mode="SameStep", **arguments).unwrapped
-    _, infos = lanes.reset(seed=5)
-    met: list[list[str]] = [[lanes.lanes.problem(lane).digest] for lane in range(2)]
-    while min(map(len, met)) < 12:
-        _, _, over, _, infos = lanes.step(infos["action_mask"].argmax(axis=1))
-        for lane in np.flatnonzero(over).tolist():
-            met[lane].append(lanes.lanes.problem(lane).digest)
-    assert [one[:12] for one in met] == alone
-
-
-def test_a_copy_of_an_environment_goes_on_with_its_refreshed_pool() -> None:
-    env = HetScheduleEnv(pool=3, pool_refresh=1, observation="candidates", completion="off")
-    lives(env, 0, 7)
-    copied = copy.deepcopy(env)
-    ahead = [env.problem.digest for _ in range(9) if env.reset()]
-    assert ahead == [copied.problem.digest for _ in range(9) if copied.reset()]
-
-
-def test_a_pool_needs_a_generator_and_what_is_said_of_it_needs_a_pool() -> None:
-    with pytest.raises(hetgym.ConfigError, match="pool_seed=3 means nothing without pool"):
-        HetScheduleEnv(pool_seed=3)
-    with pytest.raises(hetgym.ConfigError, match="pool_refresh=2 means nothing without pool"):
-        gym.make("HetPipeline-v0", pool_refresh=2)
-    with pytest.raises(hetgym.ConfigError, match="pool_refresh is 0"):
-        gym.make("HetSplit-v0", pool=3, pool_refresh=0)
-    with pytest.raises(hetgym.ConfigError, match="problem=… is a pool itself"):
-        HetScheduleEnv(problem=textbook("topcuoglu"), pool=3)
-    with pytest.raises(hetgym.ConfigError, match="graph=… is a pool itself"):
-        gym.make("HetSplit-v0", graph="alexnet", platform="cpu-gpu", pool=3)
-    with pytest.raises(hetgym.ConfigError, match="pool is 0"):
-        gym.make("HetPipeline-v0", pool=0)
 
 
 def test_what_is_said_of_graphs_needs_graphs() -> None:
