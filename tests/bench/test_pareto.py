@@ -64,9 +64,9 @@ def test_budgets_go_to_those_whose_function_takes_seconds() -> None:
 
 
 def test_who_ends_by_itself_is_not_run_with_more_time() -> None:
-    found = measure(SPECS[:1], [plugin(quick)], [0.5, 1.0, 5.0])
-    assert GIVEN == [("topcuoglu", 0.5)]
-    assert [row.budget_s for row in found.rows] == [0.5, 1.0, 5.0]
+    found = measure(SPECS[:1], [plugin(quick)], [50.0, 100.0, 500.0])
+    assert GIVEN == [("topcuoglu", 50.0)]
+    assert [row.budget_s for row in found.rows] == [50.0, 100.0, 500.0]
     assert len({row.seconds for row in found.rows}) == 1
 
 
