@@ -123,7 +123,7 @@ class WalkLns(Search):
 def _improve(
     p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, target: int, total: int, hot: float, size: int
 ) -> None:
-    """Destroy and rebuild until the target is reached; a try is charged as one more operator placed."""
+    """Destroy and rebuild until the target is reached; a try counts as one more operator placed."""
     n = len(w.order)
     while w.counts[walk.PLACED] < target:
         temperature = hot * COOLING ** min(1.0, w.counts[walk.PLACED] / total)

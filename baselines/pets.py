@@ -22,7 +22,7 @@ def pets(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     each operator goes where it finishes first, gaps filled.
 
     The paper rounds ranks to whole numbers. That would make the result depend on the unit of time, so
-    ranks are not rounded; on both textbook examples the order is the same.
+    ranks are used as they are; on both textbook examples the order is the same.
 
     >>> from hetgym.workloads import textbook
     >>> pets(textbook("arabnejad-barbosa")).makespan

@@ -25,7 +25,7 @@ from hetgym.sim.kernel import Switches, keeps_order
 NAME = "region-annealing"
 
 STARTS = ("single-device", "peft-again", "heft")
-"""Schedulers whose best schedule is improved by default."""
+"""Schedulers of which the best schedule is improved by default."""
 
 HEAT = (0.003, 0.01)
 """First temperature by default, as a share of the start's makespan: with a choice of devices, and without."""
@@ -287,7 +287,7 @@ def _anneal(
     mix: Mix,
     switches: Switches,
 ) -> None:
-    """Anneal until the target is reached; every try is charged as one more operator launched."""
+    """Anneal until the target is reached; every try counts as one operator launched in addition."""
     while c.counts[course.PLACED] < target:
         temperature = cooling.hot * (cooling.cold / cooling.hot) ** min(1.0, c.counts[course.PLACED] / total)
         c.counts[course.PLACED] += 1

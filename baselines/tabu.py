@@ -42,7 +42,7 @@ SHAKES = 24
 """Most random changes of such a plan before the search continues from it."""
 
 CELLS = 1 << 16
-"""Cells of the hashed table of forbidden changes; changes that share a cell are forbidden together."""
+"""Cells of the hashed table of what is forbidden; what shares a cell is forbidden together."""
 
 NOW, BEST, EPISODE, LEAST = 0, 1, 2, 3  # in Memory.value
 PLACED, ROUND, IDLE, SEEN, TIES = 0, 1, 2, 3, 4  # in Memory.counts

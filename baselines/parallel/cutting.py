@@ -142,7 +142,7 @@ class _Table:
 
         Args:
             limit: longest slot [s].
-            fine: a pool whose units are kept.
+            fine: a pool whose units stay as they are.
         """
         while True:
             entries = self.states * self.stages * (self.layers + 1)

@@ -44,7 +44,7 @@ def least_latency(cuts: CutProblem) -> list[Stage]:
     For each load that X can be, a dynamic program over blocks and sets of devices finds the least L.
 
     Args:
-        cuts: a problem with a cut that fits into memory.
+        cuts: a problem of which some cut fits into memory.
     """
     requests, counts = cuts.objective.turns, counts_and_first(cuts.problem)[0]
     load = stage_loads(cuts)

@@ -87,7 +87,7 @@ class ParallelPlan:
         global_batch: samples of a step.
         schedule: order of forward and backward passes, one of :data:`~hetgym.pipeline.SCHEDULES`.
         chunks: pieces of the model on each GPU under ``interleaved``, v.
-        zero: the states that replicas share out, as in :class:`~hetgym.parallel.Framework`; None for what the framework says.
+        zero: what replicas share out, as in :class:`~hetgym.parallel.Framework`; None for what the framework says.
         sequence: whether groups share out tokens, as there; None for what the framework says.
 
     Raises:

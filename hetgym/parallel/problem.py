@@ -29,7 +29,7 @@ class Setting(NamedTuple):
         micro_batch: samples of a micro-batch.
         schedule: order of forward and backward passes, one of :data:`~hetgym.pipeline.SCHEDULES`.
         chunks: pieces of the model on each GPU; 1 except under ``interleaved``.
-        zero: the states that replicas share out; None for what the framework says.
+        zero: what replicas share out; None for what the framework says.
         sequence: whether groups share out tokens; None for what the framework says.
     """
 
@@ -120,7 +120,7 @@ class TrainingProblem:
             )
 
     def settings(self) -> Iterator[Setting]:
-        """Settings that plans may have in common: data degrees and micro-batches in rising order, each under each schedule.
+        """What plans may have in common: data degrees and micro-batches in rising order, each under each schedule.
 
         Without replicas there is nothing for ZeRO to share out, and only its least stage is offered.
 

@@ -36,7 +36,7 @@ class Baseline:
     """A row of the table of schedulers, and a :class:`~hetgym.planning.Scheduler` itself.
 
     Attributes:
-        name: as users type it: a word, and options that were given with it, as in ``donf:priority=nested``.
+        name: what users type: a word, and options that were given with it, as in ``donf:priority=nested``.
         kind: one of :data:`KINDS`.
         target: ``target(problem, **options) -> Schedule``, or where to find it.
         citation: the source of the method.

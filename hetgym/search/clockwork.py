@@ -63,7 +63,7 @@ class Clockwork(NamedTuple):
 
     Attributes:
         state, progress, flows: of the run.
-        words: [w] one array that holds all arrays that change in a run, but not the items of heaps.
+        words: [w] one array of which all arrays are parts that change in a run, apart from the items of heaps.
         now, trial: the plan, and the changed one.
         saved: [r, w] rows of ``words``.
         key, code: [r, h] the items of the heaps in each row, one heap after the other.

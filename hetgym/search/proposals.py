@@ -242,7 +242,7 @@ def note(p: ProblemArrays, c: course.Course, g: Proposals, count: int, before: f
 
 
 TIE = 1.0 - 1e-9
-"""Factor by which a makespan must be shorter to be accepted as shorter."""
+"""Factor by which a makespan must be shorter to count as shorter."""
 
 
 @step
@@ -263,7 +263,7 @@ def _bring_up_to_date(
 def judge(
     p: ProblemArrays, c: course.Course, g: Proposals, leaf: int, sharpness: float, heat: float, switches: Switches
 ) -> float:
-    """Judge one pair as the plan is now: its odds, summed over the sizes of regions; ``odds`` has those of each size.
+    """Judge one pair as the plan is now: its odds, summed over the sizes of regions, each of which is in ``odds``.
 
     All are raised to the power ``sharpness``.
     """
@@ -339,9 +339,9 @@ def look(
 ) -> None:
     """Write what the network is told about moving an operator, but the size of the region, to ``inputs``.
 
-    A transfer has *room* if its data wait for their reader, or their reader's finish may be later. *Relief* is
-    the time saved by a shorter transfer, weighted the more, the less room it has; *delay* is the time that a longer one
-    takes beyond its room.
+    A transfer has *room* if its data wait for their reader, or their reader's finish may be later. What a shorter
+    transfer saves counts as *relief* the more, the less room it has; what a longer one takes beyond its room is
+    *delay*.
     """
     x, n, d = g.inputs, p.cost.shape[0], p.cost.shape[1]
     a, i = c.assignment[operator], operator
@@ -414,7 +414,7 @@ def look(
 
 @inlined
 def _relief_and_delay(shorter: float, room: float, unit: float) -> tuple[float, float]:
-    """Relief and delay of a transfer that becomes shorter or longer [s]; see :func:`look`."""
+    """What a transfer that becomes shorter, or longer, counts as relief and as delay [s]; see :func:`look`."""
     if shorter > 0.0:
         return shorter / (1.0 + 10.0 * room * unit), 0.0
     return 0.0, max(0.0, -shorter - room)

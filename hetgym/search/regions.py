@@ -17,7 +17,7 @@ from hetgym.sim.kernel import Switches
 from hetgym.transfer import transfer_time
 
 PAIRS = 4
-"""Random pairs of an operator and a device; a region begins at the pair that would save most."""
+"""Random pairs of an operator and a device, of which the one that would save most is where a region begins."""
 
 GUIDED = 0.5
 """Share of regions that begin so; the others begin anywhere, for good plans can lie behind worse ones."""

@@ -72,7 +72,7 @@ class Progress(NamedTuple):
         limit: [1] a run of a schedule ends as soon as its makespan must exceed this [s].
         rest: [n] time that must follow each operator's finish, and [d] ``load``, that of the operators still to be
             launched on each device [s]; only read below a limit.
-        sharing: operators on devices with several streams.
+        sharing: what runs on devices with several streams.
         heaps: see :data:`EVENTS`.
     """
 

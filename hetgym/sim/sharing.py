@@ -22,7 +22,7 @@ from hetgym.sim.kernel import State
 
 @record
 class Sharing(NamedTuple):
-    """Operators that run on each device, as linked lists, and how much slower than alone.
+    """What runs on each device, as linked lists, and how much slower than alone.
 
     Attributes:
         first: [d] an operator that runs on the device; -1 if none does.

@@ -37,7 +37,7 @@ graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platfo
 platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.""",
     "pool": """\
 pool: number of generated problems from which episodes draw: one that was drawn before begins many times as fast. By
-    default 256 in vector environments, of which each lane has its share, and None, a new problem for every episode, in
+    default 256 in vector environments, shared out among the lanes, and None, a new problem for every episode, in
     others. The first episode after a reset with a seed has a new problem, too; its seed, the lane and the split decide
     which ones follow.
 pool_plays: how many times a problem of the pool is played on average before a new one replaces it: 16 by default, 200
