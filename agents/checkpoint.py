@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hetgym._input.artefacts import Array, Kind, check_format
+from hetgym._text import brief
 from hetgym.agents import artefact
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.errors import ArtefactError, shown
@@ -38,6 +39,8 @@ class Checkpoint:
     step: int
     tensors: Mapping[str, Tensor]
     state: Mapping[str, Any] = field(default_factory=dict)
+
+    __repr__ = brief
 
     def save(self, path: Path) -> None:
         """Write the checkpoint to a file.

@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._text import brief
 from hetgym.envs.core.kinds import IDS, require_kind
 from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.envs.core.registry import arguments_of, environment_of
@@ -131,6 +132,8 @@ class Result:
 
     total_reward: float
     info: dict[str, Any]
+
+    __repr__ = brief
 
 
 def trained_for(policy: Policy) -> tuple[str, ...]:

@@ -77,7 +77,8 @@ class Recipe:
             :class:`~hetgym.agents.training.curriculum.Part`, whose problems are drawn once.
         lanes: number of episodes played side by side.
         seed: of all randomness.
-        threads: of PyTorch; the same number gives the same weights again.
+        threads: of PyTorch, at most as many as ``OMP_NUM_THREADS`` and the process's cores; the same number gives the
+            same weights again.
         checkpoint_every: steps from one checkpoint to the next.
         start: path of a policy whose weights training starts from, whatever sizes it was trained at; empty for new
             weights.

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from hetgym._input.config import check_number
+from hetgym._text import brief
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, OutOfMemory, unknown_name
 from hetgym.metrics import nondominated
@@ -78,6 +79,8 @@ class TradeOff:
     schedule: Schedule
     trace: Trace
     values: dict[str, float]
+
+    __repr__ = brief
 
 
 def trade_offs(

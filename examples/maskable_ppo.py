@@ -29,7 +29,7 @@ def mean_return(model: MaskablePPO) -> float:
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--steps", type=int, default=300_000)
 steps = parser.parse_args().steps
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 envs = make_vec_env("HetSchedule-v0", LANES, seed=0, **SMALL)
 model = MaskablePPO(
     "MlpPolicy", envs, n_steps=64, batch_size=512, n_epochs=5, learning_rate=1e-3, gamma=1.0, seed=0, device="cpu"

@@ -21,14 +21,17 @@ class Progress:
 
     Args:
         name: what is called, with which lines begin.
+        quiet: true to print nothing.
 
     Attributes:
         now: what is being done.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, quiet: bool = False) -> None:
         self.name, self.now = name, "beginning"
         self._over = Event()
+        if quiet:
+            self._over.set()
         self._thread = Thread(target=self._tell, name=f"hetgym-progress-{name}", daemon=True)
 
     def __enter__(self) -> Progress:

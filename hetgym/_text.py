@@ -10,7 +10,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
+
+import numpy as np
+
+LONGEST, FEW = 160, 8
+"""Most characters of the fields of :func:`brief`, and most items of a collection that it lists."""
 
 _FORMULA = ("=", "+", "-", "@")
 
@@ -29,6 +35,47 @@ def plain(text: str) -> str:
 def plain_lines(text: str) -> str:
     """As :func:`plain`, for each line of a text."""
     return text if text.isprintable() else "\n".join(map(plain, text.split("\n")))
+
+
+def brief(self: Any) -> str:
+    """The representation of a dataclass or named tuple in one line, as its ``__repr__``: fields in short, no defaults.
+
+    >>> from dataclasses import dataclass
+    >>> Point = dataclass(type("Point", (), {"__annotations__": {"x": int, "rest": tuple}, "__repr__": brief}))
+    >>> Point(1, (2,) * 20)
+    Point(x=1, rest=20 items)
+    """
+    if is_dataclass(self):
+        usual = {field.name: field.default for field in fields(self) if field.repr}
+    else:
+        usual = {name: self._field_defaults.get(name, MISSING) for name in self._fields}
+    shown, length = [], 0
+    for name, default in usual.items():
+        value = getattr(self, name, None)
+        if value is default or (type(value) is type(default) is not np.ndarray and value == default):
+            continue
+        word = f"{name}={in_short(value)}"
+        length += len(word)
+        if length > LONGEST:
+            shown.append("…")
+            break
+        shown.append(word)
+    return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+def in_short(value: Any) -> str:
+    """A value in a few words: an array by type and shape, a long collection by the number of its items."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, Mapping | tuple | list | set | frozenset) and len(value) > FEW:
+        return f"{len(value)} items"
+    if type(value) in (tuple, list):
+        text = ", ".join(map(in_short, value)) + ("," if type(value) is tuple and len(value) == 1 else "")
+        return f"({text})" if type(value) is tuple else f"[{text}]"
+    if isinstance(value, Mapping):
+        value = dict(value)
+    text = repr(value)
+    return text if len(text) <= LONGEST // 2 and "\n" not in text else f"{type(value).__name__}(…)"
 
 
 def plain_values(value: Any) -> Any:

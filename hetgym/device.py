@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from hetgym._input.config import check_number
+from hetgym._text import brief
 from hetgym.errors import PlatformError, suggestion
 from hetgym.graph.ops import DTYPE_BYTES, FAMILIES
 
@@ -80,6 +81,8 @@ class Device:
     power_busy: float | None = None
     power_idle: float | None = None
     price: float | None = None
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         who = f"device {self.name!r}"

@@ -93,6 +93,9 @@ class Platform:
     switches: tuple[str, ...] = ()
     description: str = ""
 
+    def __repr__(self) -> str:
+        return f"Platform({self.name!r}, {len(self.devices)} devices, {len(self.links)} links)"
+
     def __post_init__(self) -> None:
         for key in ("devices", "links", "switches"):
             object.__setattr__(self, key, tuple(getattr(self, key)))

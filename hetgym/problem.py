@@ -22,6 +22,7 @@ from hetgym._input.artefacts import Array, Kind, check_format, load_npz, save_np
 from hetgym._input.files import as_path
 from hetgym._kernels.records import record
 from hetgym._sums import summed
+from hetgym._text import brief
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from hetgym.errors import ProblemError
 from hetgym.graph import topology
@@ -141,6 +142,8 @@ class ProblemArrays(NamedTuple):
     link_bandwidth: FloatArray
     asynchronous: BoolArray
     occupancy: FloatArray
+
+    __repr__ = brief
 
 
 class Problem(Deferred):

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._kernels.jit import lean
+from hetgym._text import brief
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.errors import InvalidSchedule, ProblemError, shown
 from hetgym.errors import size as amount
@@ -136,6 +137,11 @@ class Schedule:
         )
         return made
 
+    def __repr__(self) -> str:
+        took = "" if self.finish is None or not len(self.finish) else f", {self.makespan:.4g} s under {self.model!r}"
+        by = f" by {self.scheduler!r}" if self.scheduler else ""
+        return f"Schedule({len(self.assignment)} operators on {len(set(self.assignment.tolist()))} devices{took}{by})"
+
     @property
     def makespan(self) -> float:
         """The planned finish of the last operator [s].
@@ -248,6 +254,8 @@ class ValidationReport:
     device_operators: tuple[int, ...]
     device_busy: tuple[float, ...]
     remote_bytes: float
+
+    __repr__ = brief
 
 
 def validate(problem: Problem, schedule: Schedule, memory: bool = True) -> ValidationReport:

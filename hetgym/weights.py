@@ -13,6 +13,7 @@ import numpy as np
 from hetgym import _tables as tables
 from hetgym._kernels.jit import step
 from hetgym._kernels.records import record
+from hetgym._text import brief
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.errors import ProblemError
 
@@ -35,6 +36,8 @@ class SharedWeights(NamedTuple):
     size: FloatArray
     operator_pointer: IntArray
     weight: IntArray
+
+    __repr__ = brief
 
     @classmethod
     def of(cls, n: int, readers: Iterable[tuple[Sequence[int], float]]) -> SharedWeights:

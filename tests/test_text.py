@@ -10,7 +10,9 @@ import io
 import json
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from hypothesis import strategies as st
 
 import hetgym
 from hetgym import Problem
-from hetgym._text import cell, csv_text, plain, plain_lines, plain_values, value_of
+from hetgym._text import brief, cell, csv_text, plain, plain_lines, plain_values, value_of
 from hetgym.bench.encode import compact
 from hetgym.bench.typeset import Column, PaperTable
 from hetgym.cli.charts import chart
@@ -144,3 +146,60 @@ def test_tables_of_measurements_keep_odd_kinds(tmp_path: Path) -> None:
     found = Measurements.load(tmp_path / "m.csv")
     assert [row.operator.kind for row in found] == ["=1+1", "'=q", "-b", "Relu"]
     assert [row.source for row in found] == ["=1+1", "'=q", "-b", "Relu"]
+
+
+def printed() -> dict[str, object]:
+    """Public objects that hold arrays or long lists."""
+    graph, platform = hetgym.load_graph("resnet50"), hetgym.load_platform("8gpu-node")
+    problem = Problem.build(graph, platform)
+    schedule = hetgym.baselines.get("heft")(problem)
+    training = hetgym.parallel.RandomSteps()(np.random.default_rng(0))
+    plan = hetgym.plan_training(training)
+    pipeline = hetgym.pipeline.training_pipeline(graph, platform)
+    env = hetgym.envs.HetScheduleEnv(problem, completion="off")
+    played = hetgym.agents.play(env, hetgym.agents.uniform(0), seed=0)
+    found: dict[str, object] = {
+        "arrays": problem.arrays,
+        "cut": hetgym.pipeline.cut_problem(pipeline, hetgym.pipeline.Objective()),
+        "fusion": hetgym.graph.transforms.fuse(graph),
+        "report": hetgym.validate(problem, schedule),
+        "trace": hetgym.simulate(problem, schedule, "framework"),
+        "step": training.step(plan),
+        "cluster": hetgym.parallel.load_cluster("dgx-a100-64"),
+        "suite": hetgym.workloads.load_suite("hetbench-v2"),
+        "result": played,
+        "replay": played.info["replay"],
+        "shared": problem.shared_weights,
+    }
+    found |= {name: hetgym.costs.load_costs(name) for name in hetgym.costs.artefact.names()}
+    own = graph, platform, platform["gpu0"], problem, schedule, training, plan, pipeline
+    return found | {type(one).__name__: one for one in own}
+
+
+def test_public_objects_are_printed_in_one_line() -> None:
+    for name, value in printed().items():
+        line = repr(value)
+        assert len(line) <= 200 and line.isprintable(), (name, line[:300])
+        assert line.startswith((f"{type(value).__qualname__}(", f"<{type(value).__module__}.")), line
+    schedule = hetgym.Schedule([0, 1, 0], order=[[0, 2], [1]], start=[0.0, 0.0, 1.0], finish=[1.0, 2.0, 2.5])
+    assert repr(schedule) == "Schedule(3 operators on 2 devices, 2.5 s under 'classic')"
+    assert repr(hetgym.Schedule([0, 1], order=[[0], [1]], scheduler="mine")) == (
+        "Schedule(2 operators on 2 devices by 'mine')"
+    )
+
+
+def test_long_values_are_counted() -> None:
+    @dataclass
+    class Held:
+        first: Any
+        rest: Any = ()
+
+        __repr__ = brief
+
+    name = f"{Held.__qualname__}("
+    assert repr(Held(np.zeros((2, 3)))) == name + "first=float64[2, 3])"
+    assert repr(Held(1, (1, "a", [2.0]))) == name + "first=1, rest=(1, 'a', [2.0]))"
+    assert repr(Held((1,), list(range(9)))) == name + "first=(1,), rest=9 items)"
+    assert repr(Held({"a": 1}, {k: k for k in range(9)})) == name + "first={'a': 1}, rest=9 items)"
+    assert repr(Held("x" * 100, "y\n" * 100)) == name + "first=str(…), rest=str(…))"
+    assert repr(Held(["z" * 70] * 3)) == name + "…)"

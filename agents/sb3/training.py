@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hetgym._kernels.threads import cores
 from hetgym.agents.checkpoint import Checkpoint, learner_tensors, numpy_state, restore_learner, restore_numpy
 from hetgym.agents.distributed.crew import RayCluster
 from hetgym.agents.distributed.lanes import RayLanes
@@ -44,7 +45,7 @@ def train(run: TrainingRun) -> ActorCritic:
         ArtefactError: the checkpoint is not one of this recipe.
         ClusterError: workers do not start, or one is lost repeatedly.
     """
-    torch.set_num_threads(run.recipe.threads)
+    torch.set_num_threads(min(run.recipe.threads, cores()))
     model = build(run.recipe, run.cluster)
     try:
         return _train(run, model)

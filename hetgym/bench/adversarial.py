@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hetgym._text import brief
 from hetgym.bench.attempt import sentence
 from hetgym.errors import ConfigError, HetgymError
 from hetgym.planning import Baseline, evaluate, get
@@ -41,6 +42,8 @@ class Adversary:
     evaluations: int  # problems that both have scheduled
     seconds: float  # time of the search, without compiling [s]
     trail: tuple[Improvement, ...]  # all improvements; the first is the start, the last the problem
+
+    __repr__ = brief
 
     @property
     def ratio(self) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from hetgym._text import brief
 from hetgym.bench.case import Case
 from hetgym.bench.executor import Batch, Executor, Here
 from hetgym.bench.loop import Loop, Tell
@@ -32,6 +33,8 @@ class Result:
     rows: list[Row] = field(default_factory=list)  # one for each problem, scheduler and runtime that was finished
     interrupted: bool = False  # True if the run was stopped before its end
     seconds: float = 0.0  # wall time of the run [s]
+
+    __repr__ = brief
 
     @property
     def failures(self) -> list[Row]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hetgym._progress import Progress
 from hetgym.cli.console import print_json, print_path, progress, stderr, stdout, tell
 from hetgym.cli.options import ForceOption, ImportOption, JsonOption, OutOption, Output, check_run_name, import_files
 from hetgym.errors import ConfigError
@@ -101,14 +102,15 @@ def _playing(address: str, workers: int | None) -> Iterator[RayCluster | None]:
 
 def _train(recipe: Recipe, output: Output, cluster: RayCluster | None) -> dict[str, Any] | None:
     """Train under a progress bar; returns the results, None after an interrupt."""
-    from hetgym.agents.run import TrainingRun
-
-    with progress(console := stderr()) as bar:
+    console = stderr()
+    with Progress(output.name, quiet=console.is_terminal) as lines, progress(console) as bar:
         task = bar.add_task(output.name, total=recipe.steps, what="preparing")
+        from hetgym.agents.run import TrainingRun  # loads PyTorch, which takes seconds
 
         def watch(step: int, judged: dict[str, float] | None) -> None:
             speed = "" if training is None else f"{training.speed(step):,.0f}"
             bar.update(task, completed=min(step, recipe.steps), what=f"{speed}/s" if speed else "")
+            lines.now = f"step {step:,} of {recipe.steps:,}" + (f", {speed} steps/s" if speed else "")
             if judged is not None and speed:
                 console.print(f"{step:>10,} steps  {_line(judged)}  {speed} steps/s", soft_wrap=True)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._text import brief
 from hetgym._types import FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.batches import not_below_halves
@@ -79,6 +80,8 @@ class LearnedCosts(artefact.Stored, Priced):
     card: Mapping[str, Any] = field(default_factory=dict)
     in_graph: bool = True  # True to price operators as they run within a graph, False as they run alone
     _known: dict[Any, tuple[float, float, float]] = field(default_factory=dict, repr=False, compare=False)
+
+    __repr__ = brief
 
     @property
     def form(self) -> str:

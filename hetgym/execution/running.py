@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from hetgym._text import brief
 from hetgym._types import FloatArray
 from hetgym.execution.cluster import Cluster, Loaded
 from hetgym.execution.devices import ExecutionDevice
@@ -34,6 +35,8 @@ class Execution:
     # readable by the other device [s]. Equal for edges that stay on a device.
     sent: FloatArray
     arrived: FloatArray
+
+    __repr__ = brief
 
     @cached_property
     def makespans(self) -> FloatArray:

@@ -33,7 +33,7 @@ import numpy as np
 
 from hetgym._input.files import as_path, packed, read_text, write_bytes
 from hetgym._input.json import parse
-from hetgym._text import csv_text, value_of
+from hetgym._text import brief, csv_text, value_of
 from hetgym._types import BoolArray, FloatArray
 from hetgym.errors import ArtefactError, GraphError
 from hetgym.graph.assembly import check_operator, check_tensor
@@ -105,6 +105,8 @@ class Measurements:
 
     rows: tuple[Measurement, ...]  # the rows, in the order of the file
     name: str = "measurements"  # name for messages
+
+    __repr__ = brief
 
     def __len__(self) -> int:
         return len(self.rows)

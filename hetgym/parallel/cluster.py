@@ -8,6 +8,7 @@ from functools import cached_property
 
 from hetgym._input.config import check_number
 from hetgym._sums import summed
+from hetgym._text import brief
 from hetgym.device import Device
 from hetgym.errors import PlatformError, unknown_name
 from hetgym.parallel.network import Network
@@ -34,6 +35,8 @@ class Pool:
     nodes: int
     per_node: int
     network: Network
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         check_number(self.nodes, f"pool {self.name!r}: nodes", PlatformError, minimum=1)
@@ -100,6 +103,8 @@ class Cluster:
 
     name: str
     pools: tuple[Pool, ...]
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pools", tuple(self.pools))

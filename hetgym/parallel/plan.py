@@ -13,6 +13,7 @@ from hetgym._input.config import LARGEST_BATCH, read
 from hetgym._input.files import as_path, read_text, write_bytes
 from hetgym._input.json import parse
 from hetgym._sums import summed
+from hetgym._text import brief
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.pipeline import SCHEDULES
 
@@ -109,6 +110,8 @@ class ParallelPlan:
     chunks: int = 1
     zero: int | None = None
     sequence: bool | None = None
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", tuple(self.stages))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._input.config import check_number
+from hetgym._text import brief
 from hetgym._types import FloatArray, frozen
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.parallel.cluster import Cluster
@@ -87,6 +88,8 @@ class TrainingProblem:
     _under: dict[tuple[int | None, bool | None], TrainingProblem] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         if isinstance(self.schedules, str):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hetgym._sums import summed
+from hetgym._text import brief
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError
 from hetgym.parallel.cluster import Cluster
@@ -40,6 +41,8 @@ class TrainingStep:
     memory: FloatArray
     capacity: FloatArray
     busy: FloatArray
+
+    __repr__ = brief
 
     @property
     def fits(self) -> bool:

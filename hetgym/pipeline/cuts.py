@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._kernels.jit import lean
+from hetgym._text import brief
 from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.pipeline.contraction import Contraction
 from hetgym.pipeline.evaluation import last_finish, request_table, schedule_table
@@ -79,6 +80,8 @@ class CutProblem:
     reference: float = np.nan
     reference_cut: tuple[Stage, ...] = ()
     known: dict[str, float] = field(default_factory=dict, compare=False)
+
+    __repr__ = brief
 
     @property
     def problem(self) -> PipelineProblem:

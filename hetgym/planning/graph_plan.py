@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hetgym._text import brief
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -22,6 +23,8 @@ class GraphPlan:
     graph: DataflowGraph
     problem: Problem
     schedule: Schedule
+
+    __repr__ = brief
 
     @property
     def makespan(self) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._text import brief
 from hetgym._types import FloatArray
 from hetgym.errors import ProblemError
 from hetgym.sim.record import Record
@@ -21,6 +22,8 @@ class Lateness:
     """
 
     tardiness: FloatArray
+
+    __repr__ = brief
 
     @property
     def miss_rate(self) -> float:

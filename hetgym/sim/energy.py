@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hetgym._text import brief
 from hetgym._types import FloatArray
 from hetgym.errors import ProblemError
 from hetgym.problem import Problem
@@ -37,6 +38,8 @@ class EnergyUse:
 
     idle: FloatArray
     dynamic: FloatArray
+
+    __repr__ = brief
 
     @property
     def total(self) -> float:

@@ -28,6 +28,11 @@ __all__ = ["Trace", "Transfer"]
 class Trace(Record):
     """Everything that happened in one run; see :class:`~hetgym.sim.record.Record` for the arrays."""
 
+    def __repr__(self) -> str:
+        by = f" by {self.scheduler!r}" if self.scheduler else ""
+        under = f"{self.makespan:.4g} s under {self.runtime!r}"
+        return f"Trace({self.problem.name!r}, {len(self.start)} operators, {under}{by})"
+
     @cached_property
     def memory(self) -> MemoryUse:
         """Memory in use on each device over time, see :mod:`hetgym.sim.memory`."""

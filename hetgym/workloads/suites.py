@@ -37,7 +37,7 @@ from hetgym._input.config import read
 from hetgym._input.files import as_path, reason
 from hetgym._input.parts import part
 from hetgym._input.yaml import load_yaml
-from hetgym._text import plain
+from hetgym._text import brief, plain
 from hetgym.errors import ConfigError, ProblemError, shown, unknown_name
 from hetgym.workloads.best_known import load_best_known
 from hetgym.workloads.examples import textbook
@@ -92,6 +92,8 @@ class Suite:
     name: str  # the file's name without its suffix
     summary: str  # what it is for
     specs: tuple[ProblemSpec, ...]  # the problems, in the order in which they are run
+
+    __repr__ = brief
 
     def __len__(self) -> int:
         return len(self.specs)

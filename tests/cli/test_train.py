@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
 from cli.commands import ask, run
+
+import hetgym
+from hetgym import _progress
 
 
 def test_train_refuses_in_one_line(tmp_path: Path) -> None:
@@ -17,3 +22,50 @@ def test_train_refuses_in_one_line(tmp_path: Path) -> None:
 def test_workers_are_refused_before_a_cluster_starts(tmp_path: Path) -> None:
     done = ask("train", "split-v2", "--ray", "nowhere:1", cwd=tmp_path)
     assert done.returncode == 2 and "split-outcomes trains in one process, without --ray" in done.stderr
+
+
+QUIET = """
+algorithm: maskable-ppo
+env: HetSchedule-v0
+arguments: {observation: candidates, completion: "off", generator: {operators: [5, 8], devices: 3}}
+lanes: 4
+threads: 3
+steps: 64
+network: {hidden: 8, embedding: 8, layers: 1}
+settings: {n_steps: 16, batch_size: 32, n_epochs: 1}
+evaluation: {episodes: 4, baselines: [reference]}
+"""
+
+
+def test_training_says_how_far_it_has_come_and_keeps_to_the_threads_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("sb3_contrib")
+    monkeypatch.setattr(_progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(_progress, "EVERY", 0.01)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        (tmp_path / "quiet.yaml").write_text(QUIET)
+        done = ask("train", "quiet.yaml", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("hetgym: quiet-s0: ")]
+    assert "beginning" in lines[0] and any(": step 0 of 64" in line for line in lines)
+
+
+def test_no_code_asks_for_more_threads_than_the_environment_allows() -> None:
+    """Calls set one thread, restore a number, or respect the limit; the profiler runs on cores that the user names."""
+    package = Path(hetgym.__file__).parent
+    found = {
+        f"{path.name}: {call}"
+        for room in (package, package / "agents", package / "baselines")
+        for path in room.rglob("*.py")
+        for call in re.findall(r"set_num_threads\((.+)\)$", path.read_text("utf-8"), re.MULTILINE)
+    }
+    allowed = {"1", "threads", "min(run.recipe.threads, cores())"}
+    assert {one for one in found if one.partition(": ")[2] not in allowed} == {"host.py: len(self.cores)"}

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._sums import summed
+from hetgym._text import brief
 from hetgym._types import FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.explanation import Ledger, Priced
@@ -82,6 +83,8 @@ class PhoneCosts(artefact.Stored, Priced):
     card: Mapping[str, Any] = field(default_factory=dict)
     # tenth and ninetieth percentile of log(measured / predicted) of networks that were held out
     scatter: tuple[float, float] = (0.0, 0.0)
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         shape = (len(self.boards), len(self.precisions))

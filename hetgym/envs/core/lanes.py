@@ -27,7 +27,7 @@ from hetgym.envs.core.illegal import Legality, Rule, stream_of
 from hetgym.envs.core.kinds import IDS
 from hetgym.envs.core.replay import Replay, recorded
 from hetgym.envs.core.sources import Source
-from hetgym.envs.core.spaces import Level, Reward, blank, level_space
+from hetgym.envs.core.spaces import Actions, Level, Reward, blank, level_space
 from hetgym.errors import ConfigError, shown, suggestion
 
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
@@ -131,7 +131,7 @@ class Lanes(abc.ABC):
     ) -> None:
         self.count, self.level = count, level
         self.observation_space = level_space(space, narrow, level, self.kind)
-        self.action_space = spaces.Discrete(actions)
+        self.action_space = Actions(actions)
         shown = tuple(space) if level == "graph" else tuple(narrow)
         kept = tuple(space) if hidden else shown
         self.arrays: dict[str, npt.NDArray[Any]] = blank(spaces.Dict({key: space[key] for key in kept}), count)

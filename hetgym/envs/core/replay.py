@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hetgym._text import brief
 from hetgym.envs.core.arguments import Arguments, ScalarArguments, VectorArguments
 from hetgym.sim import Loss, SlowDown
 from hetgym.sim.runtime import runtime, runtime_name
@@ -51,6 +52,8 @@ class Replay:
     arguments: tuple[tuple[str, Any], ...] | None = None
     gap: float | None = None
     makespan: float | None = None
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         for name in ("actions", "order", "arguments"):  # JSON has no tuples

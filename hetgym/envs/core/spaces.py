@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
 
 from hetgym.envs.core.scaling import CLIP
 
@@ -37,6 +38,37 @@ class KindSpace(spaces.Dict):
     def __init__(self, parts: dict[str, spaces.Space[Any]], kind: str, level: str) -> None:
         super().__init__(parts)
         self.kind, self.level = kind, level
+
+
+class Actions(spaces.Discrete):
+    """Numbers of actions, as :class:`gymnasium.spaces.Discrete`; masks of a sample may be bool or int8.
+
+    >>> Actions(3, seed=0).sample(np.array([False, True, False]))
+    np.int64(1)
+    """
+
+    def sample(self, mask: Any = None, probability: Any = None) -> np.int64:
+        """An action, drawn from all, from those of a mask [A] such as ``info["action_mask"]``, or by probabilities."""
+        return super().sample(_int8(mask), probability)
+
+
+class LaneActions(spaces.MultiDiscrete):
+    """An action for each lane; masks of a sample may be bool or int8, in a tuple or as rows of one array."""
+
+    def sample(self, mask: Any = None, probability: Any = None) -> npt.NDArray[Any]:
+        """[L] actions, drawn as by :class:`Actions`; masks are [L, A]."""
+        rows = tuple(mask) if isinstance(mask, np.ndarray) else mask
+        return super().sample(tuple(map(_int8, rows)) if isinstance(rows, tuple) else rows, probability)
+
+
+def _int8(mask: Any) -> Any:
+    return mask.astype(np.int8) if isinstance(mask, np.ndarray) and mask.dtype == np.bool_ else mask
+
+
+@batch_space.register(Actions)
+def _lane_actions(space: Actions, n: int = 1) -> LaneActions:
+    alike = batch_space.dispatch(spaces.Discrete)(space, n)
+    return LaneActions(alike.nvec, alike.dtype, alike.np_random, start=alike.start)
 
 
 def level_space(space: spaces.Dict, narrow: Sequence[str], level: str, kind: str) -> spaces.Space[Any]:

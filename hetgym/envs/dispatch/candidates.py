@@ -31,7 +31,10 @@ def offer(
     switches: Switches,
     over: bool,
 ) -> None:
-    """Write the candidates and the mask; completions are set to the bounds. At the end only waiting is legal."""
+    """Write the candidates and the mask, and count open operators that are hidden; completions are set to the bounds.
+
+    At the end only waiting is legal.
+    """
     wait = seen.mask.shape[1] - 1
     for action in range(wait + 1):
         seen.mask[lane, action] = 0
@@ -39,6 +42,7 @@ def offer(
             seen.candidates[lane, action, column] = 0.0
     for k in range(seen.candidate_operators.shape[1]):
         seen.candidate_operators[lane, k] = -1
+    b.hidden[lane] = 0
     if over:
         seen.mask[lane, wait] = 1
         return
@@ -50,6 +54,8 @@ def offer(
                 seen.operators[lane, i, OperatorColumn.IS_CURRENT] = 1.0
             _offer_one(p, tables, s, g, b, seen, lane, count, i, switches)
             count += 1
+        elif g.status[i] == OPEN:
+            b.hidden[lane] += 1
     _offer_wait(g, b, seen, lane)
     show_completion(b, seen, lane, wait)
 

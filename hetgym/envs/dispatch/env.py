@@ -68,7 +68,8 @@ class HetDispatchEnv(ScheduleEnv):
     ## Action space
     ``Discrete(candidates * max_devices + 1)``: action ``k * max_devices + d`` commits candidate k to device d, the last
     one waits until an operator finishes or arrives, or a device changes. Candidates are the ready operators of highest
-    upward rank; with ``objective="job-time"`` those of the jobs with the least work left.
+    upward rank; with ``objective="job-time"`` those of the jobs with the least work left. ``info["hidden"]`` is the
+    number of ready operators that are not offered.
 
     Devices that do not exist, cannot run the operator, or are lost are masked, and so is waiting when no event is
     due.

@@ -349,6 +349,10 @@ class DispatchLanes(RecordLanes):
         """The problem of the lane's episode, or its jobs if there are several."""
         return list(self._jobs[lane]) if len(self._jobs[lane]) > 1 else self.problem(lane)
 
+    def shared(self) -> dict[str, npt.NDArray[Any]]:
+        """See :meth:`~hetgym.envs.core.lanes.Lanes.shared`; also [L] ready operators that no action commits."""
+        return {**super().shared(), "hidden": self.state.hidden.copy()}
+
     def identity(self, lane: int) -> str:
         """Name and content of the lane's problem in one word."""
         return self.problem(lane).id

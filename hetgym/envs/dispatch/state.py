@@ -140,6 +140,7 @@ class DispatchState(NamedTuple):
 
     Attributes:
         turn: [L] number of decisions so far.
+        hidden: [L] number of ready operators that are not among the candidates.
         reference: [L] value of the objective, the makespan or the mean time of jobs, that returns compare with [s].
         scale: [L] 1 / reference; 0 if that is 0 [1/s].
         bound: [L] estimated lower bound on the objective, given the committed operators [s].
@@ -154,6 +155,7 @@ class DispatchState(NamedTuple):
     """
 
     turn: Int64Array
+    hidden: Int64Array
     reference: FloatArray
     scale: FloatArray
     bound: FloatArray
@@ -217,7 +219,8 @@ def new_dispatch_state(lanes: int, candidates: int, devices: int) -> DispatchSta
     per_lane = [np.zeros(lanes) for _ in range(4)]
     per_device = [np.zeros((lanes, devices)) for _ in range(3)]
     per_action = [np.zeros((lanes, candidates * devices + wait)) for wait in (0, 1, 1)]
-    return DispatchState(np.zeros(lanes, np.int64), *per_lane, *per_device, *per_action)
+    turn, hidden = np.zeros((2, lanes), np.int64)
+    return DispatchState(turn, hidden, *per_lane, *per_device, *per_action)
 
 
 @record

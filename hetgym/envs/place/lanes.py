@@ -116,9 +116,11 @@ class PlaceLanes(RecordLanes):
         fixed_places = problem.num_devices > 1 and (np.isfinite(problem.cost).sum(axis=1) <= 1).all()
         if fixed_places and problem.num_operators > 1 and not self._told:
             self._told = True
+            at_once = int((np.diff(problem.arrays.predecessor_pointer) == 0).sum())
             warnings.warn(
                 f"each operator of {problem.name!r} can run on one device only: HetSchedule-v0 has nothing to decide; "
-                "HetDispatch-v0 decides the order of operators",
+                f"HetDispatch-v0 decides the order of operators, and candidates={at_once} offers it all that are ready "
+                "at the start",
                 HetgymWarning,
                 stacklevel=4,
             )

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._sums import summed
+from hetgym._text import brief
 from hetgym._types import IntArray, frozen
 from hetgym.errors import GraphError
 from hetgym.graph.dataflow import DataflowGraph
@@ -28,6 +29,8 @@ class Fusion:
     graph: DataflowGraph
     group: IntArray  # [n] number of the fused operator that each operator of `source` belongs to
     members: tuple[tuple[int, ...], ...]  # [m] for each fused operator its operators of `source`, in topological order
+
+    __repr__ = brief
 
     def expand(self, values: npt.ArrayLike) -> IntArray:
         """[n] the values of the operators' fused operators, such as devices; GraphError unless there are [m]."""

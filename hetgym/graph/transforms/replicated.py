@@ -6,6 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
+from hetgym._text import brief
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.errors import ConfigError
 from hetgym.graph.dataflow import DataflowGraph
@@ -28,6 +29,8 @@ class Replicated:
     collective: BoolArray  # [n] True for operators that belong to a collective
     ranks: int  # number of ranks
     buckets: tuple[float, ...]  # size of each buffer that is reduced, in the order in which they fill [byte]
+
+    __repr__ = brief
 
     def assignment(self, devices: Sequence[int] | None = None) -> IntArray:
         """[n] device of each operator, given that of each rank in the order of the ring; 0, 1, … by default.

@@ -140,3 +140,27 @@ def test_degenerate_problems_play_to_the_end(problem: hetgym.Problem) -> None:
     total, info = play(env, lambda obs, info: -1, seed=0)
     assert total == pytest.approx(0.0, abs=1e-12) and info["illegal_actions"] > 0
     assert info["makespan"] == info["trace"].makespan
+
+
+@pytest.mark.parametrize("level", ["graph", "candidates"])
+def test_ready_operators_that_are_not_offered_are_counted(level: str) -> None:
+    """Beside an environment that offers all operators and takes the same decisions."""
+    for problem in problems(4):
+        n, d, rng, seen = problem.num_operators, problem.num_devices, np.random.default_rng(2), 0
+        arguments = {"completion": "off", "observation": level, "noise": 0.3}
+        narrow, wide = (HetDispatchEnv(problem, candidates=k, **arguments) for k in (2, n))
+        (_, info), (_, other) = narrow.reset(seed=1), wide.reset(seed=1)
+        over = False
+        while not over:
+            few, all_of_them = (env.lanes._offered[0] for env in (narrow, wide))
+            if level == "graph":
+                few, all_of_them = (env.lanes.arrays["candidate_operators"][0] for env in (narrow, wide))
+            assert info["hidden"] == (all_of_them >= 0).sum() - (few >= 0).sum() and other["hidden"] == 0
+            seen += info["hidden"]
+            action = int(rng.choice(np.flatnonzero(info["action_mask"])))
+            same = n * d
+            if action < 2 * d:
+                same = int(np.flatnonzero(all_of_them == few[action // d])[0]) * d + action % d
+            _, _, over, _, info = narrow.step(action)
+            _, _, _, _, other = wide.step(same)
+        assert info["hidden"] == 0 and info["makespan"] == other["makespan"] and seen > 0
