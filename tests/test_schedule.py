@@ -156,6 +156,7 @@ def test_the_validator_is_independent_of_the_simulator() -> None:
     imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     assert {str(name) for name in imported if str(name).startswith("hetgym")} == {
         "hetgym._kernels.jit",
+        "hetgym._text",
         "hetgym._types",
         "hetgym.errors",
         "hetgym.problem",
