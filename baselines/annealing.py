@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -43,10 +44,10 @@ def annealing(
 ) -> Schedule:
     """Change a little at random, accept what is better and sometimes what is worse, ever more rarely.
 
-    A placement is decoded by insertion in an order. Moves: an operator to any device, or to that of
-    a neighbour; two operators swap devices; an operator, or a run, of the critical chain to another
-    device; and an operator to another place in the order. The temperature falls geometrically with
-    the budget spent. The best schedule seen is returned, never worse than the start.
+    A placement is decoded by insertion in an order. Moves: an operator to any device, or to that of a neighbour; two
+    operators swap devices; an operator, or a run, of the critical chain to another device; and an operator to another
+    place in the order. The temperature falls geometrically with the budget spent. The best schedule seen is returned,
+    never worse than the start.
 
     Under another runtime than ``classic`` operators move one by one between devices and in the order, as in
     :func:`~hetgym.baselines.region_annealing`, which prices what it does by simulation.
@@ -54,10 +55,9 @@ def annealing(
     Args:
         start: name of the scheduler whose schedule is improved; ``"pilot"`` searches, too, and its work counts. Where
             capacities are enforced, a plan of :mod:`hetgym.planning.filling` if that is shorter.
-        decode: ``"bottom-level"`` takes operators in the order of the placement's own bottom levels;
-            ``"order"`` searches the order together with the placement, from the start's own;
-            ``"insertion"`` keeps that of upward ranks. Under another runtime than ``classic`` the start's own
-            order is kept with ``"insertion"``, and searched otherwise.
+        decode: ``"bottom-level"`` takes operators by the placement's own bottom levels; ``"order"`` searches the order,
+            too, from the start's own; ``"insertion"`` keeps that of upward ranks. Under another runtime than
+            ``classic`` the start's own order is kept with ``"insertion"``, and searched otherwise.
         heat: first temperature, times squared number of operators over the makespan.
         cooling: last temperature over the first.
         budget: largest number of operators placed in trials.
@@ -72,13 +72,9 @@ def annealing(
 
 
 class Annealing(Staged):
-    """The search behind :func:`annealing`.
+    """The search behind :func:`annealing`."""
 
-    Attributes:
-        rest: makes the search that follows Pilot, where that is the first stage.
-    """
-
-    rest: Callable[[], Annealing] | None = None
+    rest: Callable[[], Annealing] | None = None  # makes the search that follows Pilot, where that is the first stage
 
     def __init__(
         self,
@@ -119,45 +115,55 @@ class Annealing(Staged):
                 super().advance(target, total)
 
 
-class WalkAnnealing(Search):
-    """Annealing of a walk, under the classic model.
+class WalkSearch(Search):
+    """A search that improves a walk, under the classic model.
 
     Args:
         start: the schedule that is improved, or the name of its scheduler.
         decode: see :func:`annealing`.
         heat: first temperature, as a share of the start's makespan.
-        cooling: last temperature over the first.
     """
 
-    def __init__(
-        self, problem: Problem, start: str | Schedule, decode: str, seed: int, heat: float, cooling: float
-    ) -> None:
-        first = timed_for(problem, get(start)(problem) if isinstance(start, str) else start)
-        self.problem = problem
-        self.by_level = decode == "bottom-level"
-        self.walk = walk.new_walk(problem, first.assignment, start_order(problem, first, decode))
-        self.mix = np.cumsum(MIX[decode]) / summed(MIX[decode])
-        self.rng = generator(seed)
-        self.hot = heat * float(self.walk.value[walk.BEST])
-        self.cooling = Cooling(self.hot, cooling * self.hot)
-        self.first = first
-        self.makespan = min(first.makespan, float(self.walk.value[walk.BEST]))
-        self.placed = problem.num_operators
+    def __init__(self, problem: Problem, start: str | Schedule, decode: str, seed: int, heat: float) -> None:
+        self.problem, self.rng = problem, generator(seed)
+        self.first = timed_for(problem, get(start)(problem) if isinstance(start, str) else start)
+        self.walk = walk.new_walk(problem, self.first.assignment, start_order(problem, self.first, decode))
+        best = float(self.walk.value[walk.BEST])
+        self.hot = heat * best
+        self.makespan, self.placed = min(self.first.makespan, best), problem.num_operators
         self.finished = problem.num_devices == 1 or self.hot == 0.0
 
     def advance(self, target: int, total: int) -> None:
-        """Walk until the target is reached; see :meth:`Search.advance`."""
-        counts = self.walk.counts
-        counts[walk.PLACED] = self.placed
-        _anneal(self.problem.arrays, self.walk, self.rng, target, total, self.cooling, self.mix, self.by_level)
-        self.placed = int(counts[walk.PLACED])
+        """Search until the target is reached; see :meth:`Search.advance`."""
+        self.walk.counts[walk.PLACED] = self.placed
+        self.improve(target, total)
+        self.placed = int(self.walk.counts[walk.PLACED])
         self.makespan = min(self.makespan, float(self.walk.value[walk.BEST]))
+
+    @abstractmethod
+    def improve(self, target: int, total: int) -> None:
+        """Change the walk until the target is reached."""
 
     def schedule(self) -> Schedule:
         """The best schedule so far."""
         if self.first.makespan <= self.walk.value[walk.BEST]:
             return self.first
         return walk.best_schedule(self.problem, self.walk)
+
+
+class WalkAnnealing(WalkSearch):
+    """Annealing of a walk, under the classic model; ``cooling`` is the last temperature over the first."""
+
+    def __init__(
+        self, problem: Problem, start: str | Schedule, decode: str, seed: int, heat: float, cooling: float
+    ) -> None:
+        super().__init__(problem, start, decode, seed, heat)
+        self.by_level, self.mix = decode == "bottom-level", np.cumsum(MIX[decode]) / summed(MIX[decode])
+        self.cooling = Cooling(self.hot, cooling * self.hot)
+
+    def improve(self, target: int, total: int) -> None:
+        """Anneal until the target is reached."""
+        _anneal(self.problem.arrays, self.walk, self.rng, target, total, self.cooling, self.mix, self.by_level)
 
 
 # Before each iteration the walk has a complete current schedule whose value is its makespan, and w.best_* hold the best

@@ -1,7 +1,5 @@
 """Baechi's placers m-TOPO and m-ETF: each device takes what its memory holds."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import jit, step, variant
@@ -45,12 +43,9 @@ def no_room(
 def m_topo(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """In topological order fill one device to its share of the memory, then the next.
 
-    A share is the mean need of a device plus the largest need of an operator, or the capacity if that is
-    less. Operators that the current device cannot run, or that remain when all shares are full, go to the
-    first device with room.
-
-    Args:
-        problem: the problem to schedule; ``memory_capacity`` may be infinite.
+    A share is the mean need of a device plus the largest need of an operator, or the capacity if that is less.
+    Operators that the current device cannot run, or that remain when all shares are full, go to the first device with
+    room.
 
     Raises:
         ProblemError: an operator for which no device has room.
@@ -87,9 +82,6 @@ def m_etf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     Ties go to the larger upward rank, then to the smaller topological position and device.
 
-    Args:
-        problem: the problem to schedule; ``memory_capacity`` may be infinite.
-
     Raises:
         ProblemError: an operator for which no device has room.
         OutOfMemory: the same, or no plan that fits was found, where the runtime enforces capacities.
@@ -99,15 +91,11 @@ def m_etf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
 
 def earliest_start_first(problem: Problem, favourite: IntArray, runtime: Runtime) -> Schedule:
-    """Earliest start first within memory, with devices that wait for favourite children.
+    """Earliest start first within memory, with devices that wait for favourite children; errors as :func:`m_etf`.
 
     Args:
         favourite: [n] the successor for which a device is kept after the operator ran on it, -1 for none;
             an operator is the favourite of one other at most.
-
-    Raises:
-        ProblemError: an operator for which no device has room.
-        OutOfMemory: the same, or no plan that fits was found, where the runtime enforces capacities.
     """
     need = memory_need(problem)
 
@@ -172,13 +160,13 @@ def _place(
                 own = parent[i] >= 0 and t.assignment[parent[i]] == device
                 better = best_slot < 0 or start < best_start
                 if best_slot >= 0 and start == best_start:
-                    b = ready[best_slot]
+                    chosen = ready[best_slot]
                     if own != best_own:
                         better = own
-                    elif rank[i] != rank[b]:
-                        better = rank[i] > rank[b]
+                    elif rank[i] != rank[chosen]:
+                        better = rank[i] > rank[chosen]
                     else:
-                        better = p.position[i] < p.position[b]
+                        better = p.position[i] < p.position[chosen]
                 if better:
                     best_slot, best_device, best_start, best_own = slot, device, start, own
             if not hosted:
@@ -211,6 +199,7 @@ def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, data: FloatAr
         urgent[operator] = max(urgent[operator], data[operator, device])
 
 
+# Where transfers are booked, `_arrive_booked` stands in for this function.
 @step
 def _arrive_again(p: ProblemArrays, t: timeline.Timeline, operator: int, data: FloatArray, urgent: FloatArray) -> None:
     """Bring these times up to date, in a round: they stay under the classic model."""

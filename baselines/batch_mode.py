@@ -4,8 +4,6 @@ All but Duplex determine for each ready operator the device on which it would co
 and differ in the operator that goes next. Completion times are computed anew after every placement.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from hetgym.planning import ready_list
@@ -54,10 +52,9 @@ def duplex(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 def sufferage(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Of all ready operators, the one goes next that would suffer most from not getting its best device.
 
-    What it suffers is its second-best completion less its best; an operator that only one device can
-    run suffers without bound. Ties go to the earlier completion, then to the smaller topological
-    position, then to the smaller device. Every decision places one operator, as Min-Min does; the
-    paper lets one for each device go in a round.
+    What it suffers is its second-best completion less its best; an operator that only one device can run suffers
+    without bound. Ties go to the earlier completion, then to the smaller topological position, then to the smaller
+    device. Every decision places one operator, as Min-Min does; the paper lets one for each device go in a round.
 
     >>> from hetgym.workloads import textbook
     >>> sufferage(textbook("arabnejad-barbosa")).makespan

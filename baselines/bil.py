@@ -1,18 +1,15 @@
 """BIL: best imaginary level."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import jit, step, variant
 from hetgym._types import FloatArray
 from hetgym.planning import timeline
-from hetgym.planning.capacity import fitted
 from hetgym.planning.ranks import least_cost_to_exit
+from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
-from hetgym.sim import runtime as as_runtime
 
 
 def bil(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
@@ -32,28 +29,16 @@ def bil(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     >>> bil(textbook("topcuoglu")).makespan
     84.0
     """
-    switches, level = as_runtime(runtime), problem.cost + least_cost_to_exit(problem)
-
-    def place(room: FloatArray) -> Schedule:
-        placed = timeline.new_timeline(problem, switches, room)
-        _place(problem.arrays, placed, level)
-        return timeline.planned(problem, placed, switches)
-
-    return fitted(problem, switches, place)
+    level = problem.cost + least_cost_to_exit(problem)
+    return timeline.filled(problem, runtime, lambda placed: _place(problem.arrays, placed, level))
 
 
 # Before each round `queue[:count]` holds the operators whose predecessors are placed, in no order, and `arrival` the
 # times at which their inputs can be on each device. A round places one of them and adds the successors that became
 # ready. O(n r d) for r ready operators, d times as much where no more than d are ready.
 @jit
-def _place(p: ProblemArrays, t: timeline.Timeline, level: FloatArray) -> None:
-    """Place all operators.
-
-    Args:
-        p: the problem.
-        t: filled in.
-        level: [n, d] best imaginary levels [s].
-    """
+def _place(p: ProblemArrays, t: Timeline, level: FloatArray) -> None:
+    """Place all operators, given their best imaginary levels ``level``, [n, d] [s]."""
     n, d = p.cost.shape
     arrival, rising = np.empty((n, d)), np.empty(d)
     waiting, queue = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -94,33 +79,28 @@ def _place(p: ProblemArrays, t: timeline.Timeline, level: FloatArray) -> None:
 
 @step
 def _imaginary(
-    p: ProblemArrays, t: timeline.Timeline, level: FloatArray, arrival: FloatArray, operator: int, device: int
+    p: ProblemArrays, t: Timeline, level: FloatArray, arrival: FloatArray, operator: int, device: int
 ) -> float:
     """Best imaginary makespan of a ready operator on a device [s]."""
     return float(_start(p, t, arrival, operator, device) + level[operator, device])
 
 
+# Where transfers are booked, `_start_booked` stands in for this function.
 @step
-def _start(p: ProblemArrays, t: timeline.Timeline, arrival: FloatArray, operator: int, device: int) -> float:
+def _start(p: ProblemArrays, t: Timeline, arrival: FloatArray, operator: int, device: int) -> float:
     """Start of a ready operator on a device [s]."""
     return timeline.start_after(p, t, operator, device, arrival[operator, device], False)
 
 
 @variant(_start, timeline.carries_bookings)
-def _start_booked(p: ProblemArrays, t: timeline.Timeline, arrival: FloatArray, operator: int, device: int) -> float:
+def _start_booked(p: ProblemArrays, t: Timeline, arrival: FloatArray, operator: int, device: int) -> float:
     return timeline.start_on(p, t, operator, device, False)
 
 
 # After each device `rising[:held]` holds the smallest of the values so far, at most k of them, in rising order.
 @step
 def _priority(
-    p: ProblemArrays,
-    t: timeline.Timeline,
-    level: FloatArray,
-    arrival: FloatArray,
-    operator: int,
-    k: int,
-    rising: FloatArray,
+    p: ProblemArrays, t: Timeline, level: FloatArray, arrival: FloatArray, operator: int, k: int, rising: FloatArray
 ) -> float:
     """The k-th smallest best imaginary makespan of an operator, the largest if fewer devices can run it [s]."""
     held = 0

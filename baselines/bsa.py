@@ -1,7 +1,5 @@
 """BSA: bubble scheduling and allocation, which spreads a serial schedule from device to device."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import jit
@@ -64,15 +62,13 @@ def _series(problem: Problem, path: list[int]) -> IntArray:
 
 
 def neighbours(route_pointer: IntArray, d: int, first: int) -> tuple[list[int], BoolArray]:
-    """Devices breadth first over neighbours, which are those to which a device has its shortest routes.
+    """Devices breadth first over neighbours, those last that cannot be reached; and [d, d], true for neighbours.
+
+    Neighbours are those to which a device has its shortest routes.
 
     Args:
         route_pointer: [d * d + 1] offsets of the routes, see :class:`~hetgym.problem.Routes`.
-        d: number of devices.
         first: the device to begin with.
-
-    Returns:
-        All devices, those last that cannot be reached; and a matrix [d, d], true at a, b if b is a neighbour of a.
     """
     links = np.diff(route_pointer).reshape(d, d) + np.where(np.eye(d, dtype=np.bool_), np.inf, 0.0)
     neighbour = (links == links.min(axis=1, keepdims=True)) & ~np.eye(d, dtype=np.bool_)
@@ -85,20 +81,12 @@ def neighbours(route_pointer: IntArray, d: int, first: int) -> tuple[list[int], 
 # Before each iteration `t` holds the operators before this one in the series. O(e p), gaps aside.
 @jit
 def _migrate(
-    p: ProblemArrays,
-    t: timeline.Timeline,
-    series: IntArray,
-    device: IntArray,
-    pivot: int,
-    neighbour: BoolArray,
+    p: ProblemArrays, t: timeline.Timeline, series: IntArray, device: IntArray, pivot: int, neighbour: BoolArray
 ) -> None:
     """Place all operators anew, those of the pivot there or on a neighbour.
 
     Args:
-        p: the problem.
-        t: filled in.
-        series: [n] the operators, none before its predecessors.
-        device: [n] the device of each operator.
+        series, device: [n] the operators, none before its predecessors, and the device of each.
         pivot: the device whose operators may move.
         neighbour: [d, d] true where a device is a neighbour of another one.
     """
@@ -108,12 +96,17 @@ def _migrate(
         best = a if timeline.fits(t, i, a) else -1
         start = timeline.start_on(p, t, i, a, True) if best >= 0 else np.inf
         if best < 0 or a == pivot:
-            for b in range(d):
-                if b == a or p.cost[i, b] == np.inf or not (best < 0 or neighbour[a, b]) or not timeline.fits(t, i, b):
+            for target in range(d):
+                if (
+                    target == a
+                    or p.cost[i, target] == np.inf
+                    or not (best < 0 or neighbour[a, target])
+                    or not timeline.fits(t, i, target)
+                ):
                     continue
-                other = timeline.start_on(p, t, i, b, True)
-                if best < 0 or other + p.cost[i, b] < start + p.cost[i, best]:
-                    best, start = b, other
+                other = timeline.start_on(p, t, i, target, True)
+                if best < 0 or other + p.cost[i, target] < start + p.cost[i, best]:
+                    best, start = target, other
         if best < 0:
             best = timeline.roomiest(p, t, i)
             start = timeline.start_on(p, t, i, best, True)

@@ -1,7 +1,5 @@
 """CPGC: critical-path greedy correction."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -19,14 +17,14 @@ from hetgym.planning.ranks import assigned_bottom_level, list_order, upward_rank
 from hetgym.planning.timeline import with_times
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.search import course, regions
+from hetgym.search import course as courses
+from hetgym.search import regions
 from hetgym.search import walk as walks
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.kernel import Switches, keeps_order
 
-RUNS = (1, 2, 3, 5, 8)
-"""Lengths of the runs of chain operators that are moved together."""
+RUNS = (1, 2, 3, 5, 8)  # Lengths of the runs of chain operators that are moved together
 
 OVERHEAD = 16
 """The set-up of a trial is charged as placing one in this many of the operators, which takes about as long."""
@@ -35,11 +33,10 @@ OVERHEAD = 16
 def cpgc(problem: Problem, budget: int = 2_000_000, runtime: str | Runtime = "classic") -> Schedule:
     """Schedule, find the chain of operators that the makespan waits for, move a piece of it, repeat.
 
-    Starts from HEFT's placement, the best single device, and the mean critical path on one device.
-    Each round decodes the placement by its own bottom levels with insertion, walks the realised
-    critical chain back from the last finisher, and moves the run of 1, 2, 3, 5 or 8 chain operators
-    to the other device that shortens the whole schedule most. The best result over the starts is
-    returned; it is never worse than any start, so never worse than the best single device.
+    Starts from HEFT's placement, the best single device, and the mean critical path on one device. Each round decodes
+    the placement by its own bottom levels with insertion, walks the realised critical chain back from the last
+    finisher, and moves the run of 1, 2, 3, 5 or 8 chain operators to the other device that shortens the whole schedule
+    most. The best result over the starts is returned, never worse than any start.
 
     Under another runtime than ``classic`` the starts are plans for it, and trials are priced by simulation. The order
     stays where operators move; so a round may instead give an operator of the chain the first or the last turn of those
@@ -47,8 +44,7 @@ def cpgc(problem: Problem, budget: int = 2_000_000, runtime: str | Runtime = "cl
     corrected again as long as that shortens the plan.
 
     Args:
-        budget: largest number of operators placed in trial schedules, over all starts: it bounds the time, the
-            same on every machine.
+        budget: largest number of operators placed in trial schedules, over all starts.
 
     Raises:
         ConfigError: a negative budget.
@@ -101,17 +97,17 @@ def _for_runtime(problem: Problem, budget: int, runtime: Runtime) -> Schedule:
 
 def _corrected(problem: Problem, start: Schedule, runtime: Runtime, budget: int) -> tuple[Schedule, int]:
     """The correction of a schedule, or the schedule where none fits; and what is left of the budget."""
-    switches, runs = course.switches_of(problem, runtime), np.array(RUNS, np.int32)
-    line = course.new_course(problem, runtime, start.assignment, course.turns_of(problem, start))
+    switches, runs = courses.switches_of(problem, runtime), np.array(RUNS, np.int32)
+    line = courses.new_course(problem, runtime, start.assignment, courses.turns_of(problem, start))
 
     def place(room: FloatArray) -> Schedule:
         line.room[:] = room
-        course.forget_best(line)
+        courses.renew_best(line)
         _correct_course(problem.arrays, line, runs, budget, switches)
-        return with_times(problem, course.best_plan(problem, line), runtime)
+        return with_times(problem, courses.best_plan(problem, line), runtime)
 
     plans = capacity.those_that_fit([partial(capacity.fitted, problem, runtime, place)], start)
-    return min(plans, key=lambda schedule: schedule.makespan), budget - int(line.counts[course.PLACED])
+    return min(plans, key=lambda schedule: schedule.makespan), budget - int(line.counts[courses.PLACED])
 
 
 # Each round tries every run of the critical chain on every other device, undoes each trial, and makes the best of
@@ -148,64 +144,64 @@ def _correct(p: ProblemArrays, w: walks.Walk, runs: IntArray, target: int) -> No
 
 # As :func:`_correct`, on a course: a trial is a run on another device, or another turn of one operator.
 @lean
-def _correct_course(p: ProblemArrays, c: course.Course, runs: IntArray, target: int, switches: Switches) -> None:
+def _correct_course(p: ProblemArrays, course: courses.Course, runs: IntArray, target: int, switches: Switches) -> None:
     """Correct the plan of a course until nothing helps or the target is reached."""
     d = p.cost.shape[1]
-    while c.counts[course.PLACED] < target:
-        course.find_chain(p, c)
-        length = c.counts[course.CHAIN]
-        best, best_first, best_run, best_device = c.value[course.CURRENT] * walks.TIE, 0, 0, 0
+    while course.counts[courses.PLACED] < target:
+        courses.find_chain(p, course)
+        length = course.counts[courses.CHAIN]
+        best, best_first, best_run, best_device = course.value[courses.CURRENT] * walks.TIE, 0, 0, 0
         for run in runs:
             for first in range(length - run + 1):
                 for device in range(d):
-                    if c.counts[course.PLACED] >= target:
+                    if course.counts[courses.PLACED] >= target:
                         continue
-                    lacked = course.lacking(c)
-                    count = _move_run(p, c, first, run, device, switches)
+                    lacked = courses.lacking(course)
+                    count = _move_run(p, course, first, run, device, switches)
                     if count == 0:
                         continue
-                    c.counts[course.PLACED] += 1
-                    if course.lacking(c) <= lacked:
-                        begin, end = regions.span(p, c, count)
-                        makespan = course.price(p, c, begin, end, best, switches)
+                    course.counts[courses.PLACED] += 1
+                    if courses.lacking(course) <= lacked:
+                        begin, end = regions.span(p, course, count)
+                        makespan = courses.price(p, course, begin, end, best, switches)
                         if makespan < best:
                             best, best_first, best_run, best_device = makespan, first, run, device
-                    course.take_back(c, count)
+                    courses.take_back(course, count)
         best_source, best_to = 0, 0
         for place in range(length if keeps_order(switches) else 0):
             for way in range(2):
-                source, to = regions.chain_turn(p, c, place, way == 0)
-                if source == to or not regions.overtakes(c, source, to) or c.counts[course.PLACED] >= target:
+                source, to = regions.chain_turn(p, course, place, way == 0)
+                if source == to or not regions.overtakes(course, source, to) or course.counts[courses.PLACED] >= target:
                     continue
-                c.counts[course.PLACED] += 1
-                course.shift(c, source, to)
-                makespan = course.price(p, c, min(source, to), max(source, to), best, switches)
-                course.shift(c, to, source)
+                course.counts[courses.PLACED] += 1
+                courses.shift(course, source, to)
+                makespan = courses.price(p, course, min(source, to), max(source, to), best, switches)
+                courses.shift(course, to, source)
                 if makespan < best:
                     best, best_run, best_source, best_to = makespan, 0, source, to
         if best_run > 0:
-            count = _move_run(p, c, best_first, best_run, best_device, switches)
-            begin, end = regions.span(p, c, count)
+            count = _move_run(p, course, best_first, best_run, best_device, switches)
+            begin, end = regions.span(p, course, count)
         elif best_source != best_to:
-            course.shift(c, best_source, best_to)
+            courses.shift(course, best_source, best_to)
             begin, end = min(best_source, best_to), max(best_source, best_to)
         else:
             break
-        course.price(p, c, begin, end, np.inf, switches)
-        course.keep(p, c, begin, end, switches)
-        course.sort(p, c, switches)
+        courses.price(p, course, begin, end, np.inf, switches)
+        courses.keep(p, course, begin, end, switches)
+        courses.sort(p, course, switches)
 
 
 @step
-def _move_run(p: ProblemArrays, c: course.Course, first: int, run: int, device: int, switches: Switches) -> int:
+def _move_run(p: ProblemArrays, course: courses.Course, first: int, run: int, device: int, switches: Switches) -> int:
     """As :func:`_put_run`, on a course."""
     for k in range(first, first + run):
-        if p.cost[c.chain[k], device] == np.inf:
+        if p.cost[course.chain[k], device] == np.inf:
             return 0
     count = 0
     for k in range(first, first + run):
-        if c.assignment[c.chain[k]] != device:
-            course.put(p, c, count, c.chain[k], device, switches)
+        if course.assignment[course.chain[k]] != device:
+            courses.put(p, course, count, course.chain[k], device, switches)
             count += 1
     return count
 

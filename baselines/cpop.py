@@ -1,7 +1,5 @@
 """CPOP: critical path on a processor."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._types import IntArray

@@ -1,7 +1,5 @@
 """DLS and GDL: dynamic level scheduling."""
 
-from __future__ import annotations
-
 from hetgym.planning import ready_list
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -11,11 +9,10 @@ from hetgym.sim import Runtime
 def dls(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Of all ready operators and devices, the pair of the highest dynamic level.
 
-    The dynamic level of operator i on device d is its static level (longest path of median run times
-    to an exit, without transfers), minus its start there, plus the time by which the device is faster than
-    the median: ``SL(i) - max(inputs arrive, device free) + (median(i) - cost[i, d])``. Operators are
-    appended. Levels are computed anew after every placement. Under a runtime in which transfers wait, inputs arrive
-    when the links of their routes have been idle for long enough, as in the paper.
+    The dynamic level of operator i on device d is its static level (longest path of median run times to an exit), minus
+    its start there, plus the time by which the device is faster than the median:
+    ``SL(i) - max(inputs arrive, device free) + (median(i) - cost[i, d])``. Levels are computed anew after every
+    placement. Operators are appended. Where transfers wait, inputs arrive when the links of their routes are idle.
 
     Ties go to the smaller topological position, then to the smaller device.
 

@@ -1,7 +1,5 @@
 """DONF-M: DONF within the devices' memories."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -28,9 +26,6 @@ def donf_memory(problem: Problem) -> Schedule:
     are treated as full until the next finish. Then operators that read outputs on full devices go first, those whose
     input has the fewest readers left before others, as they free memory soonest. Operators that fit nowhere go
     back to the queue. With unlimited memories the schedule is DONF's.
-
-    Args:
-        problem: the problem to schedule, with ``weight_bytes``, ``output_bytes`` and ``memory_capacity``.
 
     Raises:
         ProblemError: an operator has no room anywhere and nothing is left that could free any.
@@ -169,12 +164,7 @@ def _fewest_readers(p: ProblemArrays, t: timeline.Timeline, readers: IntArray, f
 
 @step
 def _fits(
-    p: ProblemArrays,
-    t: timeline.Timeline,
-    operator: int,
-    need: FloatArray,
-    shared: SharedWeights,
-    free: FloatArray,
+    p: ProblemArrays, t: timeline.Timeline, operator: int, need: FloatArray, shared: SharedWeights, free: FloatArray
 ) -> bool:
     """True if some device that can run the operator has room for it."""
     fits = False

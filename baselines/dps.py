@@ -1,21 +1,18 @@
 """DPS: dynamic priority scheduling."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.heap import pop, push
 from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray
 from hetgym.planning import timeline
-from hetgym.planning.capacity import fitted
 from hetgym.planning.list_scheduling import earliest_finish
 from hetgym.planning.ranks import upward_rank
 from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue
+from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
-from hetgym.sim import runtime as as_runtime
 
 
 def dps(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
@@ -33,38 +30,22 @@ def dps(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     >>> dps(textbook("topcuoglu")).makespan
     80.0
     """
-    p, switches = problem.arrays, as_runtime(runtime)
     rank, nothing = upward_rank(problem), np.zeros(problem.cost.shape)
 
-    def place(room: FloatArray) -> Schedule:
-        placed, queue = timeline.new_timeline(problem, switches, room), new_queue(problem.num_operators)
-        _place(p, placed, queue, rank, problem.mean_communication, nothing)
-        return timeline.planned(problem, placed, switches)
+    def fill(placed: Timeline) -> None:
+        queue = new_queue(problem.num_operators)
+        _place(problem.arrays, placed, queue, rank, problem.mean_communication, nothing)
 
-    return fitted(problem, switches, place)
+    return timeline.filled(problem, runtime, fill)
 
 
 # Before each round the heap holds the ready operators by their priorities, `top` the top levels of those that are
 # placed, and `reached` the longest paths to the start of the others, with mean transfers on the last edge.
 @jit
 def _place(
-    p: ProblemArrays,
-    t: timeline.Timeline,
-    queue: ReadyQueue,
-    rank: FloatArray,
-    communication: FloatArray,
-    nothing: FloatArray,
+    p: ProblemArrays, t: Timeline, queue: ReadyQueue, rank: FloatArray, communication: FloatArray, nothing: FloatArray
 ) -> None:
-    """Place all operators.
-
-    Args:
-        p: the problem.
-        t: filled in.
-        queue: empty.
-        rank: [n] bottom levels [s].
-        communication: [e] mean transfer times [s].
-        nothing: [n, d] zeros.
-    """
+    """Place all operators, given bottom levels ``rank`` [n] and mean transfer times ``communication`` [e] [s]."""
     n = len(rank)
     top, reached = np.zeros(n), np.zeros(n)
     for i in range(n):

@@ -1,7 +1,5 @@
 """DUET: branches between the trunk's operators as subgraphs, placed greedily and then corrected."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 
@@ -21,9 +19,8 @@ from hetgym.sim import Runtime
 def duet(problem: Problem, budget: int = 1_000_000, runtime: str | Runtime = "classic") -> Schedule:
     """Phases between trunk operators: the heaviest branch to its fastest device, the others where they finish first.
 
-    Operators that follow each other on the trunk are one subgraph; so is each connected piece of what lies
-    between two trunk operators. The correction moves single subgraphs, or swaps two of one phase, as long
-    as that shortens the whole schedule; the best change of a round is made.
+    Operators that follow each other on the trunk are one subgraph; so is each connected piece between two trunk
+    operators. As long as that shortens the schedule, the best move of a subgraph, or swap of two of a phase, is made.
 
     Args:
         budget: largest number of subgraphs placed in trial schedules.
@@ -43,12 +40,9 @@ def duet(problem: Problem, budget: int = 1_000_000, runtime: str | Runtime = "cl
 
 
 def subgraphs(problem: Problem) -> tuple[IntArray, IntArray]:
-    """The subgraph of each operator, and the phase of each subgraph.
+    """[n] the subgraph of each operator and [m] the phase of each subgraph, numbered in topological order.
 
     Subgraphs that no single device can run are taken apart into operators.
-
-    Returns:
-        [n] and [m] numbers from 0 in topological order.
     """
     n = problem.num_operators
     order = problem.topological_order.tolist()

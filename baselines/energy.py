@@ -1,7 +1,5 @@
 """Schedulers that know power: HEFT that weighs energy against time and reclaims slack, and the front between both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,8 +24,7 @@ from hetgym.sim.objective import OBJECTIVES, Objective, quantity
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name
 
-WEIGHTS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
-"""Weights of energy, and of price, with which :func:`trade_offs` plans."""
+WEIGHTS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)  # Weights of energy, and of price, with which trade_offs plans
 
 
 def energy_heft(
@@ -68,17 +65,11 @@ def _weighed(problem: Problem, weight: float, rate: FloatArray, runtime: str | R
 
 @dataclass(frozen=True)
 class TradeOff:
-    """A plan, and what it takes.
+    """A plan, and what it takes."""
 
-    Attributes:
-        schedule: the plan, with the times of the runtime.
-        trace: its simulation.
-        values: name of an objective -> makespan [s], energy [J] or cost [currency].
-    """
-
-    schedule: Schedule
-    trace: Trace
-    values: dict[str, float]
+    schedule: Schedule  # the plan, with the times of the runtime
+    trace: Trace  # its simulation
+    values: dict[str, float]  # name of an objective -> makespan [s], energy [J] or cost [currency]
 
     __repr__ = brief
 
@@ -97,7 +88,6 @@ def trade_offs(
 
     Args:
         objectives: names out of ``makespan``, ``energy`` and ``cost``.
-        runtime: the runtime that will run the plans.
         speeds: clocks that operators may run at, as shares of the full one.
         beside: further schedules, such as that of ``hetgym.plan``.
 
@@ -150,7 +140,6 @@ def best_for(
 
     Args:
         goal: the objective.
-        runtime: the runtime that will run the plan.
         beside: further plans to choose from.
 
     Raises:

@@ -1,7 +1,5 @@
 """EOP: split the operators that take most time between two devices, in tuned ratios, one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -22,14 +20,12 @@ from hetgym.problem import Problem
 from hetgym.search.search import searching
 from hetgym.sim import Runtime
 
-STEPS = 16
-"""Ratios are multiples of one over this."""
+STEPS = 16  # Ratios are multiples of one over this
 
 GRANULARITY = {"batch": 1, "output": 8, "spatial": 1}
 """Axes that are tried, and what pieces along them are multiples of; kernels like eight channels."""
 
-KEEP = 0.98
-"""A split must take less than this share of the better whole operator."""
+KEEP = 0.98  # A split must take less than this share of the better whole operator
 
 
 @dataclass(frozen=True)
@@ -55,17 +51,15 @@ def eop(
 ) -> GraphPlan:
     """Split the key operators of the fused graph between the best single device and a helper.
 
-    Key operators are the fewest that take ``share`` of the time on the home device. Each that can be split
-    is given the axis, helper and ratio of least estimated time: the slower of the helper's piece with its
-    transfers and the home's piece, plus the join; a split must save two per cent. Then ratios move by a
-    sixteenth as long as the whole plan gets shorter, at most ``sweeps`` times through all splits. Everything
-    runs in topological order on the home device, so parallel branches are not used: that is the
-    difference to a scheduler. Never worse than :func:`~hetgym.baselines.tvm_fusion`.
+    Key operators are the fewest that take ``share`` of the time on the home device. Each that can be split is given the
+    axis, helper and ratio of least estimated time: the slower of the helper's piece with its transfers and the home's
+    piece, plus the join; a split must save two per cent. Then ratios move by a sixteenth as long as the plan gets
+    shorter, at most ``sweeps`` times through all splits. Everything runs in topological order on the home device, so
+    parallel branches are not used. Never worse than :func:`~hetgym.baselines.tvm_fusion`.
 
     Args:
         graph: of operators, not yet fused.
         platform: two devices or more.
-        costs: name of a cost model, or one.
         share: of the time that key operators take together, between 0 and 1.
         sweeps: largest number of rounds of tuning.
         runtime: the runtime that will run the plan; estimates of single splits leave contention out.

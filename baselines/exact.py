@@ -1,7 +1,5 @@
 """CP-SAT: optimal schedules by constraint programming, with a proof or a gap."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,26 +19,18 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim.memory import resident_weights
 
-RESOLUTION = 2.0**30
-"""Ticks that the longest schedule considered may have, where times are not whole numbers already."""
+RESOLUTION = 2.0**30  # Ticks that the longest schedule considered may have, where times are not whole numbers already
 
 _ROUNDING = 1e-12  # relative error of a float64 sum along a path, generously
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The best schedule that the solver found, and its proof.
+    """The best schedule that the solver found, and its proof."""
 
-    Attributes:
-        schedule: the best schedule, timed in float64.
-        lower_bound: no schedule is shorter [s].
-        status: ``"optimal"`` if the schedule's makespan is the bound up to the ticks' rounding, else
-            ``"feasible"``.
-    """
-
-    schedule: Schedule
-    lower_bound: float
-    status: str
+    schedule: Schedule  # the best schedule, timed in float64
+    lower_bound: float  # no schedule is shorter [s]
+    status: str  # `"optimal"` if the schedule's makespan is the bound up to the ticks' rounding, else `"feasible"`
 
     @property
     def gap(self) -> float:
@@ -52,15 +42,12 @@ def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int 
     """Search for a provably shortest schedule by constraint programming, from the best heuristic's on.
 
     See :func:`solve` for the model and for the bound, which the schedule carries unless ``memory`` restricts
-    the placements that are compared. A schedule that is not proved optimal within the time limit depends on the
-    machine's speed, so allow enough time for the proof.
+    placements. A schedule that is not proved optimal within the time limit depends on the machine's speed.
 
     Args:
         seconds: wall-clock limit of the solver [s].
         workers: the solver's threads; their strategies differ, so more is not always faster.
-        seed: of the solver.
-        memory: true if the weights and outputs of a device's operators must fit into its capacity, all of
-            them at the same time.
+        memory: true if all weights and outputs of a device's operators must fit into its capacity together.
 
     Raises:
         ConfigError: a limit, a number of workers or a seed that is out of range.
@@ -74,26 +61,16 @@ def cp_sat(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int 
 def solve(problem: Problem, seconds: float = 10.0, workers: int = 4, seed: int = 0, memory: bool = False) -> Solution:
     """Minimise the makespan under the classic model, and prove how good the result is.
 
-    One Boolean for each operator and device, one start for each operator, optional intervals that do
-    not overlap on a device, and for every edge and pair of devices the transfer between them. The
-    model also holds the load of each device, earliest starts and shortest ways to the end.
+    One Boolean for each operator and device, one start for each operator, optional intervals that do not overlap on a
+    device, and for every edge and pair of devices the transfer between them. The model also holds the load of each
+    device, earliest starts and shortest ways to the end.
 
-    Times are rounded *down* to ticks, a power of two of a second chosen so that the best heuristic's
-    makespan has about :data:`RESOLUTION` of them (or whole seconds, where all times are whole and
-    small): rounding down can only shorten schedules, so the solver's bound holds for the problem
-    itself. Device orders that the solver returns are run again in float64; each operator and
-    transfer on the way can make the result longer than the solver believes by a tick at most.
+    Times are rounded *down* to ticks, a power of two of a second chosen so that the best heuristic's makespan has about
+    :data:`RESOLUTION` of them (whole seconds where all times are whole and small). That can only shorten schedules, so
+    the solver's bound holds for the problem itself. The device orders are run again in float64, which can make the
+    result longer than the solver believes by a tick for each operator and transfer on the way.
 
-    Args:
-        seconds: wall-clock limit of the solver [s].
-        workers: the solver's threads.
-        seed: of the solver.
-        memory: true if all weights and outputs of a device's operators must fit into its capacity together.
-
-    Raises:
-        ConfigError: a limit, a number of workers or a seed that is out of range.
-        MissingExtra: OR-Tools is not installed.
-        ProblemError: no placement fits into memory.
+    Arguments and errors are those of :func:`cp_sat`.
     """
     check_limits("cp-sat", seconds, workers, seed)
     solver_module = require("ortools.sat.python.cp_model", "exact", "the scheduler cp-sat")
@@ -146,11 +123,7 @@ def _limit_memory(model: Any, problem: Problem, on: list[dict[int, Any]]) -> Non
 
 
 def _packed(cp: Any, problem: Problem) -> Schedule:
-    """Any placement that fits into memory.
-
-    Raises:
-        ProblemError: there is none.
-    """
+    """Any placement that fits into memory; ProblemError if there is none."""
     model = cp.CpModel()
     n, d = problem.cost.shape
     on = [{a: model.new_bool_var(f"x{i},{a}") for a in range(d) if np.isfinite(problem.cost[i, a])} for i in range(n)]
@@ -184,11 +157,7 @@ def search(cp: Any, model: Any, seconds: float, workers: int, seed: int) -> tupl
 
 
 def check_limits(who: str, seconds: float, workers: int, seed: int) -> None:
-    """Check the limits of the solver.
-
-    Raises:
-        ConfigError: a limit, a number of workers or a seed that is out of range.
-    """
+    """ConfigError for a limit of the solver, a number of workers or a seed that is out of range."""
     if not (isinstance(seconds, int | float) and 0 < seconds <= 1e6):
         raise ConfigError(f"{who}: seconds is {seconds!r}; it must be a positive number")
     if not (isinstance(workers, int) and 1 <= workers <= 256):

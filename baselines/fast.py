@@ -4,8 +4,6 @@ Both rest on one observation. On identical devices, an operator can start earlie
 which its last input arrives, or on the device that becomes idle first.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.heap import Heaps, first_key, new_heaps, pop, push
@@ -14,6 +12,7 @@ from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.planning import timeline
 from hetgym.planning.decode import replanned
 from hetgym.planning.ranks import upward_rank
+from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
@@ -24,15 +23,12 @@ def fcp(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     Urgent is what has the largest upward rank. Only as many operators as there are devices are kept in order; the
     others wait in line until one of these has gone, those that became ready at the same time by their ranks. The
-    enabling device is that of the predecessor from which the last input would arrive at mean transfer times. The
-    paper is for identical devices and compares starts; here the operator goes where it finishes first. If it can run
-    on neither of the two, it goes to the device that becomes idle first of those that can run it. Operators are
-    appended.
+    enabling device is that of the predecessor from which the last input would arrive at mean transfer times. The paper
+    is for identical devices and compares starts; here the operator goes where it finishes first. If it can run on
+    neither of the two, it goes to the device that becomes idle first of those that can run it. Operators are appended.
 
-    Ties go to the smaller topological position, and to the device that becomes idle first.
-
-    Args:
-        runtime: the runtime that will run the schedule; devices are chosen for ``classic``.
+    Ties go to the smaller topological position, and to the device that becomes idle first. Devices are chosen for
+    ``classic``, whatever the runtime.
 
     >>> from hetgym.workloads import textbook
     >>> fcp(textbook("topcuoglu")).makespan
@@ -55,10 +51,7 @@ def flb(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     Made for identical devices: how long an operator runs plays no part. What is ready at the same time goes by upward
     rank, then by topological position. Of candidates that start at the same time the first kind goes first, since its
-    inputs arrive while devices are busy; then the smaller device.
-
-    Args:
-        runtime: the runtime that will run the schedule; devices are chosen for ``classic``.
+    inputs arrive while devices are busy; then the smaller device. Devices are chosen for ``classic``.
 
     >>> from hetgym.workloads import textbook
     >>> flb(textbook("topcuoglu")).makespan
@@ -79,14 +72,10 @@ def _by_rank(problem: Problem) -> IntArray:
 # holds the places of operators by rank; it is full while anything is in line. O(log p + p) for each operator and O(1)
 # for each edge, but that operators which become ready together are sorted by insertion.
 @jit
-def _place_urgent(
-    p: ProblemArrays, t: timeline.Timeline, by_rank: IntArray, communication: FloatArray, urgent: Heaps
-) -> None:
+def _place_urgent(p: ProblemArrays, t: Timeline, by_rank: IntArray, communication: FloatArray, urgent: Heaps) -> None:
     """Place all operators by the rules of FCP.
 
     Args:
-        p: the problem.
-        t: filled in.
         by_rank: [n] operators in the order of their urgency.
         communication: [e] mean transfer times [s].
         urgent: an empty heap, with room for as many operators as are kept in order.
@@ -132,14 +121,10 @@ def _place_urgent(
 # operator that has left one of the two is left on the other until it comes first: its kind tells. O(p + log n) for
 # each operator, and O(1) for each edge.
 @jit
-def _place_earliest(
-    p: ProblemArrays, t: timeline.Timeline, by_rank: IntArray, communication: FloatArray, heaps: Heaps
-) -> None:
+def _place_earliest(p: ProblemArrays, t: Timeline, by_rank: IntArray, communication: FloatArray, heaps: Heaps) -> None:
     """Place all operators by the rules of FLB.
 
     Args:
-        p: the problem.
-        t: filled in.
         by_rank: [n] operators in the order of their urgency.
         communication: [e] mean transfer times [s].
         heaps: empty, each with room for all operators; two for each device, and one more.
@@ -189,13 +174,7 @@ def _place_earliest(
 
 @step
 def _release_bound(
-    t: timeline.Timeline,
-    heaps: Heaps,
-    device: int,
-    free: int,
-    by_rank: IntArray,
-    bound: BoolArray,
-    last_input: FloatArray,
+    t: Timeline, heaps: Heaps, device: int, free: int, by_rank: IntArray, bound: BoolArray, last_input: FloatArray
 ) -> None:
     """Free the operators whose last input arrives before their enabling device is idle."""
     heap = 2 * device + 1
@@ -208,7 +187,7 @@ def _release_bound(
 
 
 @step
-def _idle_first(p: ProblemArrays, t: timeline.Timeline, operator: int) -> int:
+def _idle_first(p: ProblemArrays, t: Timeline, operator: int) -> int:
     """Of the devices that can run an operator, the one that becomes idle first; ties go to the faster, then smaller."""
     best = -1
     for device in range(p.cost.shape[1]):
@@ -223,7 +202,7 @@ def _idle_first(p: ProblemArrays, t: timeline.Timeline, operator: int) -> int:
 
 
 @step
-def _enabling(p: ProblemArrays, t: timeline.Timeline, operator: int, communication: FloatArray) -> tuple[int, float]:
+def _enabling(p: ProblemArrays, t: Timeline, operator: int, communication: FloatArray) -> tuple[int, float]:
     """Device that sends the last input of an operator, and its arrival at mean times [s]; -1 and 0 without inputs.
 
     Ties go to the predecessor of smaller topological position.

@@ -1,7 +1,5 @@
 """The plan of a compiler that does not schedule: fuse, then run all of it on the best single device."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hetgym.baselines.trivial import single_device
@@ -21,9 +19,6 @@ def tvm_fusion(
 
     Args:
         graph: of operators, not yet fused.
-        platform: the devices.
-        costs: name of a cost model, or one.
-        runtime: the runtime that will run the plan.
 
     Source: Chen et al., *TVM*, OSDI 2018, section 4.1.
 

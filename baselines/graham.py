@@ -1,7 +1,5 @@
 """Graham's list scheduling, whose anomalies every simulator should show."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Sequence
 
@@ -20,8 +18,8 @@ from hetgym.sim import runtime as as_runtime
 def graham(problem: Problem, order: Sequence[int] | None = None, runtime: str | Runtime = "classic") -> Schedule:
     """Whenever a device is idle it takes the first operator of a list whose predecessors have finished.
 
-    Devices choose in the order of their numbers and look at nothing else: neither speed nor
-    transfers. On identical devices the makespan is at most (2 - 1/p) times the optimum.
+    Devices choose in the order of their numbers, whatever their speeds and transfers. On identical devices the makespan
+    is at most (2 - 1/p) times the optimum.
 
     Args:
         order: the list, a permutation of the operators; topological order by default.

@@ -1,7 +1,5 @@
 """HBMCT: hybrid of ranks and balanced minimum completion time."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +13,7 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 
-ROUNDING = 1e-9
-"""Share of the latest finish by which a move must shorten it: less may be rounding."""
+ROUNDING = 1e-9  # Share of the latest finish by which a move must shorten it: less may be rounding
 
 
 def hbmct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
@@ -28,10 +25,8 @@ def hbmct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     the group in the order in which inputs arrive there, behind the groups before.
 
     The paper does not say which of several operators moves: here the one after whose move the later one of the two
-    devices ends first. Ties go to the larger rank, the smaller topological position, the smaller device.
-
-    Args:
-        runtime: the runtime that will run the schedule; devices are chosen for ``classic``.
+    devices ends first. Ties go to the larger rank, the smaller topological position, the smaller device. Devices are
+    chosen for ``classic``, whatever the runtime.
 
     >>> from hetgym.workloads import textbook
     >>> hbmct(textbook("topcuoglu")).makespan
@@ -54,25 +49,15 @@ def hbmct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
 
 class Rows(NamedTuple):
-    """What each device has of one group, in the order in which it runs it.
+    """What each device has of one group, in the order in which it runs it."""
 
-    Attributes:
-        turn: [n] place of each operator in the order of ranks.
-        arrival: [n, d] time at which an operator's inputs can be on a device [s].
-        member: [d, n] operators by their arrivals, then by rank.
-        size: [d] number of operators of each device.
-        before: [d, n + 1] end of the device before its k-th operator [s].
-        work: [d, n + 1] run times of the k-th operator and those behind it [s].
-        ends: [d, n + 1] the end of the device is ``max(x + work[k], ends[k])`` if it is free for its k-th operator
-            at x [s].
-    """
-
-    turn: IntArray
-    arrival: FloatArray
-    member: IntArray
-    size: IntArray
-    before: FloatArray
-    work: FloatArray
+    turn: IntArray  # [n] place of each operator in the order of ranks
+    arrival: FloatArray  # [n, d] time at which an operator's inputs can be on a device [s]
+    member: IntArray  # [d, n] operators by their arrivals, then by rank
+    size: IntArray  # [d] number of operators of each device
+    before: FloatArray  # [d, n + 1] end of the device before its k-th operator [s]
+    work: FloatArray  # [d, n + 1] run times of the k-th operator and those behind it [s]
+    # [d, n + 1] the end of the device is `max(x + work[k], ends[k])` if it is free for its k-th operator at x [s]
     ends: FloatArray
 
 
@@ -80,14 +65,7 @@ class Rows(NamedTuple):
 # makes no other one as long. For k operators of a group O(k (p log k + 1)) a move, and k moves at most in practice.
 @jit
 def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, rows: Rows) -> None:
-    """Place all operators.
-
-    Args:
-        p: the problem.
-        t: filled in.
-        order: [n] operators by descending rank, none before its predecessors.
-        rows: scratch.
-    """
+    """Place all operators in an ``order`` [n], by descending rank and none before its predecessors."""
     n, d = p.cost.shape
     group = np.full(n, -1, np.int32)
     first = 0

@@ -1,7 +1,5 @@
 """HCPT: heterogeneous critical parent trees."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import jit
@@ -13,19 +11,17 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 
-ROUNDING = 1e-9
-"""Share of the critical path within which times count as equal."""
+ROUNDING = 1e-9  # Share of the critical path within which times count as equal
 
 
 def hcpt(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Along the critical path, each operator after its unlisted ancestors, the latest-starting parents last.
 
-    With mean costs and transfers, AEST is the earliest start of an operator (downward rank) and ALST
-    the latest that delays no exit; at an exit they are equal, so every exit is critical. Critical
-    operators, where they are equal, wait on a stack, those of smaller ALST above. While the top has a parent that is
-    not listed, its unlisted parent of smallest ALST goes on top; then the top is listed. Operators are
-    placed in the order of the list where they finish first, gaps filled (the paper appends or inserts
-    alike; the published 142 on the example of Arabnejad and Barbosa is with insertion).
+    With mean costs and transfers, AEST is the earliest start of an operator (downward rank) and ALST the latest that
+    delays no exit. Critical operators, where the two are equal, wait on a stack, those of smaller ALST above. While the
+    top has a parent that is not listed, its unlisted parent of smallest ALST goes on top; then the top is listed.
+    Operators are placed in that order where they finish first, gaps filled (the paper appends or inserts alike; the
+    published 142 on the example of Arabnejad and Barbosa is with insertion).
 
     Ties, times that differ by rounding only among them, go to the smaller topological position.
 

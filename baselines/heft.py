@@ -1,7 +1,5 @@
 """HEFT: heterogeneous earliest finish time."""
 
-from __future__ import annotations
-
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.planning.ranks import upward_rank
 from hetgym.problem import Problem

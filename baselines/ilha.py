@@ -1,7 +1,5 @@
 """ILHA: iso-level heterogeneous allocation, which balances ready operators in chunks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.heap import pop
@@ -9,17 +7,14 @@ from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
 from hetgym.planning import timeline
-from hetgym.planning.capacity import fitted
 from hetgym.planning.list_scheduling import earliest_finish
 from hetgym.planning.ranks import upward_rank
 from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
-from hetgym.sim import runtime as as_runtime
 
-PER_DEVICE = 4
-"""Operators of a chunk for each device, by default: the paper uses 38 on ten devices."""
+PER_DEVICE = 4  # Operators of a chunk for each device, by default: the paper uses 38 on ten devices
 
 
 def ilha(problem: Problem, chunk: int | None = None, runtime: str | Runtime = "classic") -> Schedule:
@@ -48,39 +43,20 @@ def ilha(problem: Problem, chunk: int | None = None, runtime: str | Runtime = "c
     if chunk is not None and chunk < 1:
         raise ConfigError(f"ilha: chunk is {chunk}; it must hold at least one operator")
     n, d = problem.cost.shape
-    switches = as_runtime(runtime)
     rank, nothing = upward_rank(problem), np.zeros((n, d))
     members = np.empty(min(chunk or PER_DEVICE * d, n), np.int32)
-
-    def place(room: FloatArray) -> Schedule:
-        placed = timeline.new_timeline(problem, switches, room)
-        _place(problem.arrays, placed, new_queue(n), rank, members, nothing)
-        return timeline.planned(problem, placed, switches)
-
-    return fitted(problem, switches, place)
+    return timeline.filled(
+        problem, runtime, lambda placed: _place(problem.arrays, placed, new_queue(n), rank, members, nothing)
+    )
 
 
 # In each round `members[:count]` are the operators of the chunk by rank. `share` is the time in which the devices
 # together would run it, each at its mean speed. O(e p + n log n) in all, gaps aside.
 @jit
 def _place(
-    p: ProblemArrays,
-    t: timeline.Timeline,
-    queue: ReadyQueue,
-    rank: FloatArray,
-    members: IntArray,
-    nothing: FloatArray,
+    p: ProblemArrays, t: timeline.Timeline, queue: ReadyQueue, rank: FloatArray, members: IntArray, nothing: FloatArray
 ) -> None:
-    """Place all operators.
-
-    Args:
-        p: the problem.
-        t: filled in.
-        queue: scratch.
-        rank: [n] upward ranks [s].
-        members: [chunk] scratch.
-        nothing: [n, d] zeros.
-    """
+    """Place all operators; ``members``, [chunk], is scratch."""
     d = p.cost.shape[1]
     load = np.empty(d)
     open_queue(p, queue, rank)

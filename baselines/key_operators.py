@@ -1,7 +1,5 @@
 """Adaptive partition by key operators, and CPGC over its parts."""
 
-from __future__ import annotations
-
 import heapq
 from functools import partial
 
@@ -27,8 +25,8 @@ def cpgc_partition(
 ) -> Schedule:
     """Cut the graph into sub-models around its key operators, and place whole sub-models.
 
-    The parts are those of :func:`sub_models`. The inner scheduler places them, every operator follows
-    its part, and the order is found operator by operator. Never worse than the best single device.
+    The parts are those of :func:`sub_models`. The inner scheduler places them, operators follow their parts, and the
+    order is found operator by operator. Never worse than the best single device.
 
     Args:
         inner: scheduler of the parts, any registered name.
@@ -84,11 +82,11 @@ def sub_models(problem: Problem, theta: float = 0.25) -> IntArray:
     parts = _Parts(problem, part, costs)
     preferred = costs.argmin(axis=1)
     for a in range(len(costs)):
-        for b in sorted(parts.after[a]):
-            if len(parts.after[a]) == len(parts.before[b]) == 1 and preferred[a] == preferred[b]:
-                parts.links.append((a, b))
-    for a, b in parts.links:
-        parts.join(parts.find(a), parts.find(b))
+        for follower in sorted(parts.after[a]):
+            if len(parts.after[a]) == len(parts.before[follower]) == 1 and preferred[a] == preferred[follower]:
+                parts.links.append((a, follower))
+    for a, follower in parts.links:
+        parts.join(parts.find(a), parts.find(follower))
     _join_small(problem, parts)
     return numbered(problem, [parts.find(p) for p in part.tolist()])
 

@@ -1,29 +1,22 @@
 """LNS: large-neighbourhood search."""
 
-from __future__ import annotations
-
 import numpy as np
+from numpy.random import Generator
 
-from hetgym._input.random import generator
 from hetgym._kernels.jit import lean
+from hetgym.baselines.annealing import WalkSearch
 from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.errors import ConfigError
-from hetgym.planning.decode import start_order
-from hetgym.planning.registry import get
-from hetgym.planning.timeline import timed_for
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.search import walk
 from hetgym.search.moves import draw, draw_bonus, on_chain, take_out, try_shift
-from hetgym.search.search import Search, Staged, searched
+from hetgym.search.search import Staged, searched
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
-COOLING = 0.05
-"""Last temperature over the first."""
-
-REORDER = 0.25
-"""Share of tries that give one operator another place in the order instead."""
+COOLING = 0.05  # Last temperature over the first
+REORDER = 0.25  # Share of tries that give one operator another place in the order instead
 
 
 def lns(
@@ -38,12 +31,11 @@ def lns(
 ) -> Schedule:
     """Take some operators out of the schedule and put them back greedily, again and again.
 
-    Taken out are neighbours in the order or a connected piece of the graph, half the time from
-    somewhere on the critical chain. They come back in their order, each to the device of the least
-    finish time plus random shares of the least cost from there to an exit and of its own run time;
-    everything after the first of them is placed anew. Every fourth try moves an operator in the order
-    instead. What is better is kept, and at first some of what is worse. The best schedule seen is
-    returned, never worse than the start.
+    Taken out are neighbours in the order or a connected piece of the graph, half the time from somewhere on the
+    critical chain. They come back in their order, each to the device of the least finish time plus random shares of the
+    least cost from there to an exit and of its own run time; everything after the first of them is placed anew. Every
+    fourth try moves an operator in the order instead. What is better is kept, and at first some of what is worse. The
+    best schedule seen is returned, never worse than the start.
 
     Under another runtime than ``classic`` a connected piece of at most that many operators goes to one other device, as
     in :func:`~hetgym.baselines.region_annealing`, which prices what it does by simulation.
@@ -84,45 +76,22 @@ class Lns(Staged):
             self.enter(RegionAnnealing(problem, start, seed, share, COOLING, switches, sizes, REORDER, exchanged=0.0))
 
 
-class WalkLns(Search):
-    """Large-neighbourhood search on a walk, under the classic model.
-
-    Args:
-        start: name of the scheduler whose schedule is improved.
-        size: largest number of operators removed at once.
-        heat: first temperature, as a share of the start's makespan.
-    """
+class WalkLns(WalkSearch):
+    """Large-neighbourhood search on a walk, under the classic model; at most ``size`` operators are removed at once."""
 
     def __init__(self, problem: Problem, start: str, seed: int, size: int, heat: float) -> None:
-        self.first = timed_for(problem, get(start)(problem))
-        self.problem, self.size = problem, min(size, problem.num_operators)
-        self.walk = walk.new_walk(problem, self.first.assignment, start_order(problem, self.first, "order"))
-        self.rng = generator(seed)
-        best = float(self.walk.value[walk.BEST])
-        self.hot = heat * best
-        self.makespan = min(self.first.makespan, best)
-        self.placed = problem.num_operators
-        self.finished = problem.num_devices == 1 or self.hot == 0.0
+        super().__init__(problem, start, "order", seed, heat)
+        self.size = min(size, problem.num_operators)
 
-    def advance(self, target: int, total: int) -> None:
-        """Destroy and rebuild until the target is reached; see :meth:`Search.advance`."""
+    def improve(self, target: int, total: int) -> None:
+        """Destroy and rebuild until the target is reached."""
         _improve(self.problem.arrays, self.walk, self.rng, target, total, self.hot, self.size)
-        self.placed = int(self.walk.counts[walk.PLACED])
-        self.makespan = min(self.makespan, float(self.walk.value[walk.BEST]))
-
-    def schedule(self) -> Schedule:
-        """The best schedule so far."""
-        if self.first.makespan <= self.walk.value[walk.BEST]:
-            return self.first
-        return walk.best_schedule(self.problem, self.walk)
 
 
 # As in annealing: the walk stands on a complete schedule before and after each try, and a try that must exceed the
 # limit, which is drawn beforehand, is given up and undone. Each try counts at least one operator, so the loop ends.
 @lean
-def _improve(
-    p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, target: int, total: int, hot: float, size: int
-) -> None:
+def _improve(p: ProblemArrays, w: walk.Walk, rng: Generator, target: int, total: int, hot: float, size: int) -> None:
     """Destroy and rebuild until the target is reached; a try counts as one more operator placed."""
     n = len(w.order)
     while w.counts[walk.PLACED] < target:

@@ -1,28 +1,24 @@
 """Lookahead HEFT: a device is judged by what it does to the operator's children."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import jit, step, variant
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import timeline
-from hetgym.planning.capacity import fitted
 from hetgym.planning.ranks import list_order, upward_rank
+from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
-from hetgym.sim import runtime as as_runtime
 
 
 def lookahead_heft(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """HEFT that looks one level ahead: the device on which the last child of the operator could finish first.
 
-    In the order of upward ranks. For each device the operator is placed there on trial, then its
-    children by descending upward rank, each where it finishes first, gaps filled. Of a child's inputs only
-    those count that come from the operator or from what was placed before it: not those from other
-    children, though these are in the way. The latest finish of a child is the device's key, the
-    operator's own finish if it has none. Ties go to the smaller device.
+    In the order of upward ranks. For each device the operator is placed there on trial, then its children by descending
+    upward rank, each where it finishes first, gaps filled. Of a child's inputs only those count that come from the
+    operator or from what was placed before it: not those from other children, though these are in the way. The latest
+    finish of a child is the device's key, the operator's own finish if it has none. Ties go to the smaller device.
 
     >>> from hetgym.workloads import textbook
     >>> lookahead_heft(textbook("topcuoglu")).makespan
@@ -32,26 +28,17 @@ def lookahead_heft(problem: Problem, runtime: str | Runtime = "classic") -> Sche
     rank = upward_rank(problem)
     source = problem.edge_source
     edges = np.lexsort((p.position[p.successor], -rank[p.successor], source)).astype(np.int32)
-    switches = as_runtime(runtime)
-
-    def place(room: FloatArray) -> Schedule:
-        placed = timeline.new_timeline(problem, switches, room)
-        _place(p, placed, list_order(p, rank), edges)
-        return timeline.planned(problem, placed, switches)
-
-    return fitted(problem, switches, place)
+    return timeline.filled(problem, runtime, lambda placed: _place(p, placed, list_order(p, rank), edges))
 
 
 # Before each iteration `t` holds the operators before this one, and `arrival` the times at which what those send can be
 # on each device. An iteration books the operator and its children on trial for every device and takes them back, then
 # books it for good. O(e p^2) in all, gaps aside.
 @jit
-def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntArray) -> None:
+def _place(p: ProblemArrays, t: Timeline, order: IntArray, edges: IntArray) -> None:
     """Place operators in an order.
 
     Args:
-        p: the problem.
-        t: filled in.
         order: [n] operators in a topological order.
         edges: [e] edge ids by source, then in the order in which their targets are tried.
     """
@@ -87,13 +74,7 @@ def _place(p: ProblemArrays, t: timeline.Timeline, order: IntArray, edges: IntAr
 # ends early when last exceeds the limit. O(d * edges) for each child, and the search for a gap.
 @step
 def _try_children(
-    p: ProblemArrays,
-    t: timeline.Timeline,
-    operator: int,
-    arrival: FloatArray,
-    edges: IntArray,
-    trial: IntArray,
-    limit: float,
+    p: ProblemArrays, t: Timeline, operator: int, arrival: FloatArray, edges: IntArray, trial: IntArray, limit: float
 ) -> float:
     """Latest finish of an operator's children if each is placed where it finishes first [s].
 
@@ -128,33 +109,29 @@ def _try_children(
 
 
 @step
-def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, edge: int, device: int) -> float:
+def _arrive(p: ProblemArrays, t: Timeline, operator: int, edge: int, device: int) -> float:
     """Arrival of a placed operator's output on a device over one edge [s]."""
     a = t.assignment[operator]
     delay = 0.0 if a == device else p.latency[a, device] + p.edge_bytes[edge] / p.bandwidth[a, device]
     return float(t.finish[operator] + delay)
 
 
+# Where transfers are booked, `_start_booked` stands in for this function.
 @step
-def _start(p: ProblemArrays, t: timeline.Timeline, arrival: FloatArray, operator: int, device: int) -> float:
+def _start(p: ProblemArrays, t: Timeline, arrival: FloatArray, operator: int, device: int) -> float:
     """Earliest start of an operator whose inputs arrive at known times [s]."""
     return timeline.earliest_start(t, device, arrival[operator, device], p.cost[operator, device], True)
 
 
 @variant(_start, timeline.carries_bookings)
-def _start_booked(p: ProblemArrays, t: timeline.Timeline, arrival: FloatArray, operator: int, device: int) -> float:
+def _start_booked(p: ProblemArrays, t: Timeline, arrival: FloatArray, operator: int, device: int) -> float:
     return timeline.start_on(p, t, operator, device, True)
 
 
+# Where transfers are booked, `_child_start_booked` stands in for this function.
 @step
 def _child_start(
-    p: ProblemArrays,
-    t: timeline.Timeline,
-    arrival: FloatArray,
-    operator: int,
-    child: int,
-    edges: IntArray,
-    device: int,
+    p: ProblemArrays, t: Timeline, arrival: FloatArray, operator: int, child: int, edges: IntArray, device: int
 ) -> float:
     """Earliest start of a child, by the inputs known so far and those that it has from the operator [s]."""
     ready = arrival[child, device]
@@ -165,12 +142,6 @@ def _child_start(
 
 @variant(_child_start, timeline.carries_bookings)
 def _child_start_booked(
-    p: ProblemArrays,
-    t: timeline.Timeline,
-    arrival: FloatArray,
-    operator: int,
-    child: int,
-    edges: IntArray,
-    device: int,
+    p: ProblemArrays, t: Timeline, arrival: FloatArray, operator: int, child: int, edges: IntArray, device: int
 ) -> float:
     return timeline.start_on(p, t, child, device, True)

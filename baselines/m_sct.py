@@ -1,7 +1,5 @@
 """Baechi's placer m-SCT: a linear program says which child should follow its parent on the same device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -19,15 +17,13 @@ from hetgym.sim import runtime as as_runtime
 def m_sct(problem: Problem, threshold: float = 0.5, runtime: str | Runtime = "classic") -> Schedule:
     """Small communication times: as m-etf, but a device waits for the favourite child of what it ran last.
 
-    Another operator may go ahead of the favourite only when its inputs can already be on every device.
-    Between equal starts the favourite on its parent's device comes first; further ties as in ``m-etf``.
-    The waiting decides places and orders; the operators then start as soon as they can.
+    Another operator may go ahead of the favourite only when its inputs can already be on every device. Between equal
+    starts the favourite on its parent's device comes first; further ties as in ``m-etf``. The waiting decides places
+    and orders; the operators then start as soon as they can. The linear program knows the classic model only.
 
     Args:
-        problem: the problem to schedule; ``memory_capacity`` may be infinite.
         threshold: share of its price, between 0 and 1, below which the linear program must put an edge for its target
             to be the favourite of its source.
-        runtime: the runtime that will run the schedule; the linear program knows the classic model only.
 
     Raises:
         ConfigError: a threshold out of range.
@@ -62,9 +58,8 @@ def favourites(problem: Problem, threshold: float = 0.5) -> IntArray:
 def relaxation(problem: Problem) -> tuple[IntArray, IntArray, FloatArray]:
     """Solve the linear relaxation of scheduling with small communication times.
 
-    Minimise M with s[j] >= s[i] + p[i] + c[i, j] x[i, j], s[i] + p[i] <= M, 0 <= x <= 1; of the edges that
-    leave an operator, and of those that enter it, at most one may be free (the x sum to one less than
-    there are). p and c are means over devices and pairs of devices.
+    Minimise M with s[j] >= s[i] + p[i] + c[i, j] x[i, j], s[i] + p[i] <= M, 0 <= x <= 1; of the edges that leave an
+    operator, and of those that enter it, at most one may be free. p and c are means over devices and their pairs.
 
     Returns:
         Source, target and x, rounded to nine digits, of every pair of operators with an edge.

@@ -1,21 +1,17 @@
 """MH: the mapping heuristic, list scheduling over routes that carry other transfers, too."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.heap import pop, push
 from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import timeline
-from hetgym.planning.capacity import fitted
 from hetgym.planning.list_scheduling import earliest_finish
 from hetgym.planning.ready_list import static_level
 from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
-from hetgym.sim import runtime as as_runtime
 
 
 def mapping_heuristic(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
@@ -25,40 +21,23 @@ def mapping_heuristic(problem: Problem, runtime: str | Runtime = "classic") -> S
     with the longest path of median run times to an exit goes first. Its transfers are booked on their routes, behind
     and between those that are there. Operators are appended.
 
-    The paper keeps tables of routes and delays that are updated as transfers begin and end; here the
-    bookings of the timeline take their place. Further ties go to the smaller topological position, then to the
-    smaller device.
+    The paper keeps tables of routes and delays that are updated as transfers begin and end; here the bookings of the
+    timeline take their place. Further ties go to the smaller topological position, then to the smaller device.
 
     >>> from hetgym.workloads import textbook
     >>> mapping_heuristic(textbook("topcuoglu")).makespan
     91.0
     """
-    n = problem.num_operators
-    switches = as_runtime(runtime)
-    by_level = np.lexsort((problem.arrays.position, -static_level(problem))).astype(np.int32)
-    nothing = np.zeros(problem.cost.shape)
-
-    def place(room: FloatArray) -> Schedule:
-        placed = timeline.new_timeline(problem, switches, room)
-        _place(problem.arrays, placed, new_queue(n), by_level, nothing)
-        return timeline.planned(problem, placed, switches)
-
-    return fitted(problem, switches, place)
+    p, n, nothing = problem.arrays, problem.num_operators, np.zeros(problem.cost.shape)
+    by_level = np.lexsort((p.position, -static_level(problem))).astype(np.int32)
+    return timeline.filled(problem, runtime, lambda placed: _place(p, placed, new_queue(n), by_level, nothing))
 
 
 # The heap holds the ready operators by the time at which they became ready, as places in `by_level`. Nothing that is
 # placed later becomes ready earlier.
 @jit
 def _place(p: ProblemArrays, t: timeline.Timeline, queue: ReadyQueue, by_level: IntArray, nothing: FloatArray) -> None:
-    """Place all operators.
-
-    Args:
-        p: the problem.
-        t: filled in.
-        queue: empty.
-        by_level: [n] operators, those that go first at equal times first.
-        nothing: [n, d] zeros.
-    """
+    """Place all operators; of those ready at the same time, the earlier ones in ``by_level`` [n] go first."""
     n = len(by_level)
     place, since = np.empty(n, np.int32), np.zeros(n)
     for k in range(n):

@@ -1,23 +1,18 @@
 """MCT, MET, OLB: immediate-mode mapping, one operator after the other as they come.
 
-Operators come in topological order (Kahn's, smallest number first), each is given a device at once
-and is appended to it; none is ever looked at together with another. This reading of "first in, first
-out" needs no clock: it does not depend on when anything finishes.
+Operators come in topological order (Kahn's, smallest number first); each is appended to a device at once, and none is
+compared with another. This reading of "first in, first out" needs no clock.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
 from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray
 from hetgym.planning import timeline
-from hetgym.planning.capacity import fitted
 from hetgym.planning.list_scheduling import place_by_priority
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
-from hetgym.sim import runtime as as_runtime
 
 
 def _by_turn(problem: Problem) -> FloatArray:
@@ -54,14 +49,7 @@ def olb(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     >>> olb(textbook("topcuoglu")).makespan
     114.0
     """
-    switches = as_runtime(runtime)
-
-    def place(room: FloatArray) -> Schedule:
-        placed = timeline.new_timeline(problem, switches, room)
-        _balance(problem.arrays, placed)
-        return timeline.planned(problem, placed, switches)
-
-    return fitted(problem, switches, place)
+    return timeline.filled(problem, runtime, lambda placed: _balance(problem.arrays, placed))
 
 
 @jit

@@ -1,7 +1,5 @@
 """PEFT: predict earliest finish time."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym.errors import ConfigError, OutOfMemory

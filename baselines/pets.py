@@ -1,7 +1,5 @@
 """PETS: performance effective task scheduling, level by level."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import jit
@@ -16,13 +14,12 @@ from hetgym.sim import Runtime
 def pets(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Level by level, in each level the operators first that compute and send most after the most urgent input.
 
-    An operator's level is its longest hop count from an entry, its rank the sum of its mean cost, of
-    the mean transfers to all its successors, and of the highest rank among its predecessors. Inside a
-    level the larger rank goes first, then the smaller mean cost, then the smaller topological position;
-    each operator goes where it finishes first, gaps filled.
+    An operator's level is its longest hop count from an entry, its rank the sum of its mean cost, of the mean transfers
+    to all its successors, and of the highest rank among its predecessors. Inside a level the larger rank goes first,
+    then the smaller mean cost, then the smaller topological position; each goes where it finishes first, gaps filled.
 
-    The paper rounds ranks to whole numbers. That would make the result depend on the unit of time, so
-    ranks are used as they are; on both textbook examples the order is the same.
+    The paper rounds ranks to whole numbers, which would make the result depend on the unit of time; here they are used
+    as they are. On both textbook examples the order is the same.
 
     >>> from hetgym.workloads import textbook
     >>> pets(textbook("arabnejad-barbosa")).makespan

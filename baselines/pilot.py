@@ -1,15 +1,12 @@
 """Pilot: each decision is judged by the schedule to which a heuristic completes it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hetgym._kernels.jit import lean
 from hetgym._kernels.records import record
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.errors import unknown_name
 from hetgym.planning import ranks, timeline
 from hetgym.planning.list_scheduling import place_in_order, place_within
@@ -33,11 +30,10 @@ def pilot(
 ) -> Schedule:
     """Try every device for an operator by completing the whole schedule with a heuristic, and keep the best.
 
-    Operators come by descending upward rank. The heuristic places the rest in the same order, each
-    where its finish time, or its finish time plus PEFT's optimistic cost to an exit, is least. Its
-    own choice stands unless another device gives a shorter schedule (the smaller device of equals),
-    so the result is never worse than the heuristic alone. A completion is given up as soon as a
-    lower bound shows that it cannot be shorter.
+    Operators come by descending upward rank. The heuristic places the rest in the same order, each where its finish
+    time, or its finish time plus PEFT's optimistic cost to an exit, is least. Its own choice stands unless another
+    device gives a shorter schedule (the smaller device of equals), so the result is never worse than the heuristic
+    alone. A completion is given up as soon as a lower bound shows that it cannot be shorter.
 
     Under another runtime than ``classic`` completions are judged by their booked times, and the best is simulated after
     every decision that found a better one.
@@ -107,34 +103,23 @@ class Pilot(Estimated):
 
     def decode(self) -> timeline.Timeline:
         """The timeline of the best completion."""
-        placed, s = timeline.new_timeline(self.problem, self.runtime), self.state
-        place_in_order(self.problem.arrays, placed, s.order, s.choice, s.bonus, self.insertion)
+        placed, state = timeline.new_timeline(self.problem, self.runtime), self.state
+        place_in_order(self.problem.arrays, placed, state.order, state.choice, state.bonus, self.insertion)
         return placed
 
 
 @record
 class State(NamedTuple):
-    """The state of a Pilot search.
+    """The state of a Pilot search."""
 
-    Attributes:
-        partial: the operators that are decided.
-        scratch: for completions.
-        order: [n] the operators by descending upward rank.
-        free: [n] -1: completions choose every device.
-        bonus: [n, d] added to finish times by the heuristic [s].
-        bound: [n, d] a lower bound on the time from an operator's finish to the end [s].
-        choice: [n] devices of the best completion, which keeps all decisions so far.
-        counts: operators placed in completions, operators decided.
-    """
-
-    partial: timeline.Timeline
-    scratch: timeline.Timeline
-    order: IntArray
-    free: IntArray
-    bonus: FloatArray
-    bound: FloatArray
-    choice: IntArray
-    counts: npt.NDArray[np.int64]
+    partial: timeline.Timeline  # the operators that are decided
+    scratch: timeline.Timeline  # for completions
+    order: IntArray  # [n] the operators by descending upward rank
+    free: IntArray  # [n] -1: completions choose every device
+    bonus: FloatArray  # [n, d] added to finish times by the heuristic [s]
+    bound: FloatArray  # [n, d] a lower bound on the time from an operator's finish to the end [s]
+    choice: IntArray  # [n] devices of the best completion, which keeps all decisions so far
+    counts: Int64Array  # operators placed in completions, operators decided
 
 
 PLACED, DECIDED = 0, 1  # in State.counts
@@ -145,33 +130,33 @@ PLACED, DECIDED = 0, 1  # in State.counts
 # complete `partial` that way, so its own device for the next operator needs no trial. A round tries the operator's
 # other devices and decides it. The loop ends when enough operators are decided or the target is reached.
 @lean
-def _decide(p: ProblemArrays, s: State, insertion: bool, makespan: float, target: int, until: int) -> float:
+def _decide(p: ProblemArrays, state: State, insertion: bool, makespan: float, target: int, until: int) -> float:
     """Decide operators one after the other, up to `until`; return the makespan of ``choice`` [s]."""
     n, d = p.cost.shape
-    while s.counts[DECIDED] < until and s.counts[PLACED] < target:
-        turn = s.counts[DECIDED]
-        operator = s.order[turn]
+    while state.counts[DECIDED] < until and state.counts[PLACED] < target:
+        turn = state.counts[DECIDED]
+        operator = state.order[turn]
         for device in range(d):
-            if device == s.choice[operator] or p.cost[operator, device] == np.inf:
+            if device == state.choice[operator] or p.cost[operator, device] == np.inf:
                 continue
-            if not timeline.fits(s.partial, operator, device):
+            if not timeline.fits(state.partial, operator, device):
                 continue
-            start = timeline.start_on(p, s.partial, operator, device, insertion)
-            s.counts[PLACED] += 1
+            start = timeline.start_on(p, state.partial, operator, device, insertion)
+            state.counts[PLACED] += 1
             limit = makespan * TIE
-            if start + p.cost[operator, device] + s.bound[operator, device] > limit:
+            if start + p.cost[operator, device] + state.bound[operator, device] > limit:
                 continue
-            timeline.copy_into(s.partial, s.scratch)
-            timeline.book(p, s.scratch, operator, device, start)
-            rest = s.order[turn + 1 :]
-            last, placed = place_within(p, s.scratch, rest, s.free, s.bonus, insertion, s.bound, limit)
-            s.counts[PLACED] += placed
-            if last < np.inf and timeline.end(s.scratch) < limit:
-                makespan = timeline.end(s.scratch)
+            timeline.copy_into(state.partial, state.scratch)
+            timeline.book(p, state.scratch, operator, device, start)
+            rest = state.order[turn + 1 :]
+            last, placed = place_within(p, state.scratch, rest, state.free, state.bonus, insertion, state.bound, limit)
+            state.counts[PLACED] += placed
+            if last < np.inf and timeline.end(state.scratch) < limit:
+                makespan = timeline.end(state.scratch)
                 for i in range(n):
-                    s.choice[i] = s.scratch.assignment[i]
-        device = s.choice[operator]
-        start = timeline.start_on(p, s.partial, operator, device, insertion)
-        timeline.book(p, s.partial, operator, device, start)
-        s.counts[DECIDED] += 1
+                    state.choice[i] = state.scratch.assignment[i]
+        device = state.choice[operator]
+        start = timeline.start_on(p, state.partial, operator, device, insertion)
+        timeline.book(p, state.partial, operator, device, start)
+        state.counts[DECIDED] += 1
     return makespan

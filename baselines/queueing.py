@@ -1,50 +1,40 @@
 """FCFS and SJF: a queue before idle devices."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.heap import first_key, pop, push
 from hetgym._kernels.jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.planning import timeline
-from hetgym.planning.capacity import fitted
 from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
-from hetgym.sim import runtime as as_runtime
 
 
 def fcfs(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """First come, first served: an idle device gets the operator that has been ready longest.
 
-    Event-driven. An operator enters the queue at the moment at which its last predecessor *finishes*
-    (entries at 0), operators of one moment in topological order. Whenever a device is idle, the head of
-    the queue goes to that idle device on which it would finish first, ties to the smaller device; an
-    operator that no idle device can run, or has room for, is passed over until one is idle that can. Busy devices are
-    never waited for. Inputs are sent as the runtime does it, under the classic model when their producers
-    finished, and the device is taken while the operator waits for them.
+    An operator enters the queue when its last predecessor *finishes* (entries at 0), operators of one moment in
+    topological order. Whenever a device is idle, the head of the queue goes to the idle device on which it would finish
+    first, ties to the smaller device; an operator that no idle device can run, or has room for, is passed over. Busy
+    devices are never waited for. The device is taken while the operator waits for its inputs.
     """
-    return _queue(problem, np.zeros(problem.num_operators), True, as_runtime(runtime))
+    return _queue(problem, np.zeros(problem.num_operators), True, runtime)
 
 
 def sjf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Shortest job first: an idle device gets the ready operator of the smallest mean cost.
 
-    As :func:`fcfs` in all but the queue's order: mean cost over the devices that can run the operator,
-    ties in topological order.
+    As :func:`fcfs` but for the queue's order: mean cost over the devices that can run the operator, ties alike.
     """
-    return _queue(problem, np.array(problem.mean_cost), False, as_runtime(runtime))
+    return _queue(problem, np.array(problem.mean_cost), False, runtime)
 
 
-def _queue(problem: Problem, key: FloatArray, by_arrival: bool, runtime: Runtime) -> Schedule:
-    def place(room: FloatArray) -> Schedule:
-        placed = timeline.new_timeline(problem, runtime, room)
-        _serve(problem.arrays, placed, new_queue(len(key)), -key, by_arrival)
-        return timeline.planned(problem, placed, runtime)
-
-    return fitted(problem, runtime, place)
+def _queue(problem: Problem, key: FloatArray, by_arrival: bool, runtime: str | Runtime) -> Schedule:
+    return timeline.filled(
+        problem, runtime, lambda placed: _serve(problem.arrays, placed, new_queue(len(key)), -key, by_arrival)
+    )
 
 
 # Before each round READY holds the operators that were ready by `now` and found no idle device that can run them,

@@ -1,16 +1,13 @@
 """RandHEFT: HEFT many times, with noise on the ranks."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hetgym._input.random import generator
 from hetgym._kernels.jit import jit
 from hetgym._kernels.records import record
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.errors import ConfigError
 from hetgym.planning import ranks, timeline
 from hetgym.planning.list_scheduling import place_in_order, place_within
@@ -33,14 +30,12 @@ def rand_heft(
 ) -> Schedule:
     """HEFT with its upward ranks multiplied by log-normal noise, again and again; the best schedule counts.
 
-    The first trial has no noise, so the result is never worse than HEFT's. Operators are taken from
-    a ready list, for noisy ranks need not fall along an edge. A trial is given up as soon as a lower
-    bound shows that it cannot be shorter than the best.
+    The first trial has no noise, so the result is never worse than HEFT's. Noisy ranks need not fall along an edge, so
+    operators come from a ready list. A trial is given up as soon as a lower bound shows that it cannot be the best.
 
     Under another runtime than ``classic`` trials are judged by their booked times, and the best of them are simulated.
 
     Args:
-        seed: of the noise.
         sigma: standard deviation of the logarithm of the noise.
         budget: largest number of operators placed in trials.
 
@@ -91,51 +86,40 @@ class RandHeft(Estimated):
 
     def decode(self) -> timeline.Timeline:
         """The timeline of the best order."""
-        placed, s = timeline.new_timeline(self.problem, self.runtime, self.room), self.state
-        place_in_order(self.problem.arrays, placed, s.best, s.free, s.zeros, True)
+        placed, state = timeline.new_timeline(self.problem, self.runtime, self.room), self.state
+        place_in_order(self.problem.arrays, placed, state.best, state.free, state.zeros, True)
         return placed
 
 
 @record
 class State(NamedTuple):
-    """The state of a randomised list scheduling.
+    """The state of a randomised list scheduling."""
 
-    Attributes:
-        trial: overwritten by every trial.
-        queue: scratch.
-        rank: [n] upward ranks without noise [s].
-        noisy: [n] ranks of a trial [s].
-        free: [n] -1: every operator may choose its device.
-        zeros: [n, d] nothing is added to finish times.
-        bound: [n, d] a lower bound on the time from an operator's finish to the end [s].
-        best: [n] the order of the best schedule.
-        order: [n] the order of a trial.
-        placed: [1] operators placed in trials.
-    """
-
-    trial: timeline.Timeline
-    queue: ReadyQueue
-    rank: FloatArray
-    noisy: FloatArray
-    free: IntArray
-    zeros: FloatArray
-    bound: FloatArray
-    best: IntArray
-    order: IntArray
-    placed: npt.NDArray[np.int64]
+    trial: timeline.Timeline  # overwritten by every trial
+    queue: ReadyQueue  # scratch
+    rank: FloatArray  # [n] upward ranks without noise [s]
+    noisy: FloatArray  # [n] ranks of a trial [s]
+    free: IntArray  # [n] -1: every operator may choose its device
+    zeros: FloatArray  # [n, d] nothing is added to finish times
+    bound: FloatArray  # [n, d] a lower bound on the time from an operator's finish to the end [s]
+    best: IntArray  # [n] the order of the best schedule
+    order: IntArray  # [n] the order of a trial
+    placed: Int64Array  # [1] operators placed in trials
 
 
 @jit
-def _sample(p: ProblemArrays, s: State, sigma: float, rng: np.random.Generator, makespan: float, target: int) -> float:
+def _sample(
+    p: ProblemArrays, state: State, sigma: float, rng: np.random.Generator, makespan: float, target: int
+) -> float:
     """Place operators in noisy orders until one is better than the best, which it becomes; return its makespan [s]."""
-    while s.placed[0] < target:
+    while state.placed[0] < target:
         for i in p.topological_order:
-            s.noisy[i] = s.rank[i] * np.exp(sigma * rng.standard_normal())
-        ranks.write_list_order(p, s.queue, s.noisy, s.order)
-        timeline.clear(s.trial)
-        last, placed = place_within(p, s.trial, s.order, s.free, s.zeros, True, s.bound, makespan)
-        s.placed[0] += placed
+            state.noisy[i] = state.rank[i] * np.exp(sigma * rng.standard_normal())
+        ranks.write_list_order(p, state.queue, state.noisy, state.order)
+        timeline.clear(state.trial)
+        last, placed = place_within(p, state.trial, state.order, state.free, state.zeros, True, state.bound, makespan)
+        state.placed[0] += placed
         if last < makespan * TIE:
-            s.best[:] = s.order
+            state.best[:] = state.order
             return last
     return makespan

@@ -16,7 +16,8 @@ from hetgym.planning.registry import get
 from hetgym.planning.timeline import as_run, timed_for, with_times
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.search import course, device_orders, proposals, regions
+from hetgym.search import course as courses
+from hetgym.search import device_orders, proposals, regions
 from hetgym.search.search import Cooling, Search, searched
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
@@ -24,8 +25,7 @@ from hetgym.sim.kernel import Switches, keeps_order
 
 NAME = "region-annealing"
 
-STARTS = ("single-device", "peft-again", "heft")
-"""Schedulers of which the best schedule is improved by default."""
+STARTS = ("single-device", "peft-again", "heft")  # Schedulers of which the best schedule is improved by default
 
 HEAT = (0.003, 0.01)
 """First temperature by default, as a share of the start's makespan: with a choice of devices, and without."""
@@ -38,30 +38,18 @@ LONG = 500
 temperature rises with the root: a long search ends in the plan near which it began unless it starts hotter. The share
 of a network falls: with more tries, low-ranked proposals are tried as well."""
 
-HOTTER = 3.3
-"""Largest factor by which it rises."""
-
-REORDER = 0.5
-"""Share of tries that give an operator another turn; the others move a region."""
-
-REORDER_BESIDE = 0.3
-"""The same with a network, whose regions are worth more."""
-
-TRUST = 0.8
-"""Share of regions that a network proposes, unless the search is long: it does not know everything."""
-
-CRITICAL = 0.8
-"""Share of these that move an operator of the critical chain."""
+HOTTER = 3.3  # Largest factor by which it rises
+REORDER = 0.5  # Share of tries that give an operator another turn; the others move a region
+REORDER_BESIDE = 0.3  # The same with a network, whose regions are worth more
+TRUST = 0.8  # Share of regions that a network proposes, unless the search is long: it does not know everything
+CRITICAL = 0.8  # Share of these that move an operator of the critical chain
 
 SHARPER, SHORT = 1.0, 16
 """Extra exponent of a network's odds in short searches, and the operators launched, over the square of their number, up
 to which a search is short. The exponent falls in longer ones. With few tries, only the best proposals are tried."""
 
-VERIFY = 50
-"""Operators launched in trials, for each one of the problem, between two simulations of the best plan."""
-
-SORT = 16
-"""Changes kept between two times that the plan is brought into the order of finishes."""
+VERIFY = 50  # Operators launched in trials, for each one of the problem, between two simulations of the best plan
+SORT = 16  # Changes kept between two times that the plan is brought into the order of finishes
 
 
 def region_annealing(
@@ -138,10 +126,10 @@ class RegionAnnealing(Search):
         self.heat, self.cools = heat, cooling
         self.problem, self.runtime = problem, replace(as_runtime(runtime), noise=0.0, seed=0)
         self.limited = capacity.limited(problem, self.runtime)
-        self.exact = not self.limited and course.exact(problem, self.runtime)
+        self.exact = not self.limited and courses.exact(problem, self.runtime)
         first = self.first = self._start(start)
-        self.switches = course.switches_of(problem, self.runtime)
-        self.course = course.new_course(problem, self.runtime, first.assignment, course.turns_of(problem, first))
+        self.switches = courses.switches_of(problem, self.runtime)
+        self.course = courses.new_course(problem, self.runtime, first.assignment, courses.turns_of(problem, first))
         if self.limited:
             self.course.room[:] = problem.memory_capacity
         self.rng = generator(seed)
@@ -171,21 +159,21 @@ class RegionAnnealing(Search):
 
     def restart(self, first: Schedule, guide: proposals.Proposals | None = None) -> None:
         """Begin anew with another plan, which has simulated times; draws and the room for weights go on."""
-        turns = course.turns_of(self.problem, first)
-        course.restart(self.problem, self.course, first.assignment, turns, self.switches)
+        turns = courses.turns_of(self.problem, first)
+        courses.restart(self.problem, self.course, first.assignment, turns, self.switches)
         self.makespan = np.inf
         self._begin(first, guide)
 
     def _begin(self, first: Schedule, guide: proposals.Proposals | None) -> None:
         """Begin with the plan that the course holds."""
-        hot = self.heat * float(self.course.value[course.CURRENT])
+        hot = self.heat * float(self.course.value[courses.CURRENT])
         self.cooling = Cooling(hot, self.cools * hot)
         self.guide = guide or proposals.new_proposals(self.problem)
-        self.placed = int(self.course.counts[course.PLACED])
+        self.placed = int(self.course.counts[courses.PLACED])
         self.finished = hot == 0.0 or (self.problem.num_devices == 1 and self.switches.by_arrival)
         self.best: Schedule | None = None
         self._compare(first)
-        self._next, self._seen = self.placed, float(self.course.value[course.BEST])
+        self._next, self._seen = self.placed, float(self.course.value[courses.BEST])
 
     def advance(self, target: int, total: int) -> None:
         """Anneal until the target is reached; see :meth:`Search.advance`."""
@@ -196,9 +184,9 @@ class RegionAnnealing(Search):
         while self.placed < target:
             until = min(target, self._next)
             if self.placed < until:
-                self.course.counts[course.PLACED] = self.placed
+                self.course.counts[courses.PLACED] = self.placed
                 _anneal(p, self.course, self.guide, self.rng, until, total, cooling, mix, self.switches)
-                self.placed = int(self.course.counts[course.PLACED])
+                self.placed = int(self.course.counts[courses.PLACED])
             if self.placed >= self._next:
                 self._verify()
                 self._next = self.placed + VERIFY * self.problem.num_operators
@@ -214,7 +202,7 @@ class RegionAnnealing(Search):
 
     def _verify(self) -> None:
         """Simulate the best plan of the course if it is new; where its times are exact, only note its makespan."""
-        found = float(self.course.value[course.BEST])
+        found = float(self.course.value[courses.BEST])
         if found < self._seen:
             self._seen = found
             if self.exact:
@@ -224,7 +212,7 @@ class RegionAnnealing(Search):
 
     def _found(self) -> Schedule:
         """The best plan of the course, simulated."""
-        return as_run(self.problem, course.best_plan(self.problem, self.course, NAME), self.runtime)
+        return as_run(self.problem, courses.best_plan(self.problem, self.course, NAME), self.runtime)
 
     def _compare(self, plan: Schedule) -> None:
         """Save a plan with simulated times if it is the best one that fits; if it does not fit, leave less room."""
@@ -232,18 +220,14 @@ class RegionAnnealing(Search):
             excess = capacity.missing(self.problem, plan, self.runtime)
             if excess.any():
                 self.course.room[:] -= capacity.RESERVE * excess
-                course.forget_best(self.course)
-                self._seen, self._lacking = float(self.course.value[course.BEST]), excess
+                courses.renew_best(self.course)
+                self._seen, self._lacking = float(self.course.value[courses.BEST]), excess
                 return
         if self.best is None or plan.makespan < self.best.makespan:
             self.best, self.makespan = plan, plan.makespan
 
     def schedule(self) -> Schedule:
-        """The best schedule so far.
-
-        Raises:
-            OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-        """
+        """The best schedule so far."""
         self._verify()
         if self.best is None:
             raise capacity.nothing_fits(self.problem, self._lacking)
@@ -253,23 +237,14 @@ class RegionAnnealing(Search):
 
 
 class Mix(NamedTuple):
-    """The kinds of changes.
+    """The kinds of changes."""
 
-    Attributes:
-        reorder: share of tries that give an operator another turn.
-        critical: share of these that take one of the critical chain.
-        sizes: number of sizes of regions, each twice the one before.
-        trust: share of regions that a guide proposes.
-        sharpness: power to which its odds are raised.
-        exchanged: share of regions in whose place one of the other device comes.
-    """
-
-    reorder: float
-    critical: float
-    sizes: int
-    trust: float
-    sharpness: float
-    exchanged: float
+    reorder: float  # share of tries that give an operator another turn
+    critical: float  # share of these that take one of the critical chain
+    sizes: int  # number of sizes of regions, each twice the one before
+    trust: float  # share of regions that a guide proposes
+    sharpness: float  # power to which its odds are raised
+    exchanged: float  # share of regions in whose place one of the other device comes
 
 
 # Before each iteration the course holds the times of its plan, and the best plan so far. The Metropolis rule is
@@ -278,8 +253,8 @@ class Mix(NamedTuple):
 @lean
 def _anneal(
     p: ProblemArrays,
-    c: course.Course,
-    g: proposals.Proposals,
+    course: courses.Course,
+    guide: proposals.Proposals,
     rng: np.random.Generator,
     target: int,
     total: int,
@@ -288,37 +263,37 @@ def _anneal(
     switches: Switches,
 ) -> None:
     """Anneal until the target is reached; every try counts as one operator launched in addition."""
-    while c.counts[course.PLACED] < target:
-        temperature = cooling.hot * (cooling.cold / cooling.hot) ** min(1.0, c.counts[course.PLACED] / total)
-        c.counts[course.PLACED] += 1
-        c.counts[course.TRIED] += 1
-        limit = c.value[course.CURRENT] - temperature * np.log(1.0 - rng.random())
+    while course.counts[courses.PLACED] < target:
+        temperature = cooling.hot * (cooling.cold / cooling.hot) ** min(1.0, course.counts[courses.PLACED] / total)
+        course.counts[courses.PLACED] += 1
+        course.counts[courses.TRIED] += 1
+        limit = course.value[courses.CURRENT] - temperature * np.log(1.0 - rng.random())
         if rng.random() < mix.reorder:
             on_chain = keeps_order(switches) and rng.random() < mix.critical
-            source, to = regions.draw_chain_turn(p, c, rng) if on_chain else regions.draw_turn(p, c, rng)
-            if source == to or not regions.overtakes(c, source, to):
+            source, to = regions.draw_chain_turn(p, course, rng) if on_chain else regions.draw_turn(p, course, rng)
+            if source == to or not regions.overtakes(course, source, to):
                 continue
-            course.shift(c, source, to)
+            courses.shift(course, source, to)
             first, last = min(source, to), max(source, to)
-            if course.price(p, c, first, last, limit, switches) < np.inf:
-                course.keep(p, c, first, last, switches)
+            if courses.price(p, course, first, last, limit, switches) < np.inf:
+                courses.keep(p, course, first, last, switches)
             else:
-                course.shift(c, to, source)
+                courses.shift(course, to, source)
         else:
-            lacked, makespan = course.lacking(c), c.value[course.CURRENT]
+            lacked, makespan = courses.lacking(course), course.value[courses.CURRENT]
             heat = temperature / makespan if makespan > 0.0 else 1.0
             guided = mix.trust, mix.sharpness, heat
-            count = proposals.propose(p, c, g, rng, *guided, mix.sizes, mix.exchanged, switches)
+            count = proposals.propose(p, course, guide, rng, *guided, mix.sizes, mix.exchanged, switches)
             if count == 0:
                 continue
-            lacks, price = course.lacking(c), np.inf
-            first, last = regions.span(p, c, count)
+            lacks, price = courses.lacking(course), np.inf
+            first, last = regions.span(p, course, count)
             if lacks <= lacked:
-                price = course.price(p, c, first, last, np.inf if lacks < lacked else limit, switches)
-            proposals.note(p, c, g, count, makespan, price)
+                price = courses.price(p, course, first, last, np.inf if lacks < lacked else limit, switches)
+            proposals.note(p, course, guide, count, makespan, price)
             if price < np.inf:
-                course.keep(p, c, first, last, switches)
+                courses.keep(p, course, first, last, switches)
             else:
-                course.take_back(c, count)
-        if c.counts[course.KEPT] - c.counts[course.SORTED] >= SORT:
-            course.sort(p, c, switches)
+                courses.take_back(course, count)
+        if course.counts[courses.KEPT] - course.counts[courses.SORTED] >= SORT:
+            courses.sort(p, course, switches)

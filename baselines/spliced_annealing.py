@@ -4,8 +4,6 @@ Annealing settles which basin it ends in while it is hot, and makes only that on
 gain more from several plans whose best blocks come together (:mod:`hetgym.search.splices`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
@@ -14,17 +12,15 @@ from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.planning.timeline import as_run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.search import course, splices
+from hetgym.search import course as courses
+from hetgym.search import splices
 from hetgym.search.proposals import Proposals
 from hetgym.search.search import Search
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
-LEGS = 8
-"""Most searches; the last one improves the splice of what the others found."""
-
-LEAST = 4
-"""Fewest searches; where there is no room for them, there is only one."""
+LEGS = 8  # Most searches; the last one improves the splice of what the others found
+LEAST = 4  # Fewest searches; where there is no room for them, there is only one
 
 LEG = 125
 """Least operators launched in the trials of each, over the square of their number: what a shorter search finds is far
@@ -98,20 +94,16 @@ class SplicedAnnealing(Search):
     def _spliced(self) -> Schedule:
         """The best splice of the plans found, if it is better than all of them in simulation, else the best of them."""
         plans = sorted(self.found, key=attrgetter("makespan"))
-        first, *others = [(plan.assignment, course.turns_of(self.problem, plan)) for plan in plans]
-        c = self.leg.course
-        course.restart(self.problem, c, *first, self.leg.switches)
-        splices.splice(self.problem, c, others, self.leg.switches)
-        self.placed += int(c.counts[course.PLACED])
-        found = as_run(self.problem, course.best_plan(self.problem, c, plans[0].scheduler), self.runtime)
+        first, *others = [(plan.assignment, courses.turns_of(self.problem, plan)) for plan in plans]
+        course = self.leg.course
+        courses.restart(self.problem, course, *first, self.leg.switches)
+        splices.splice(self.problem, course, others, self.leg.switches)
+        self.placed += int(course.counts[courses.PLACED])
+        found = as_run(self.problem, courses.best_plan(self.problem, course, plans[0].scheduler), self.runtime)
         return min(plans[0], found, key=attrgetter("makespan"))
 
     def schedule(self) -> Schedule:
-        """The best schedule so far.
-
-        Raises:
-            OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
-        """
+        """The best schedule so far."""
         if self.found and self.leg.best is None:
             return min(self.found, key=attrgetter("makespan"))
         return min(*self.found, self.leg.schedule(), key=attrgetter("makespan")) if self.found else self.leg.schedule()

@@ -3,8 +3,7 @@
 To add a heuristic, write its function to a file of this folder and enter a row here.
 """
 
-from __future__ import annotations
-
+from dataclasses import replace
 from typing import Any
 
 from hetgym.planning.baseline import Baseline
@@ -15,10 +14,18 @@ _MAHESWARAN = "Maheswaran, Ali, Siegel, Hensgen, Freund, J. Parallel Distrib. Co
 _SILBERSCHATZ = "Silberschatz, Galvin, Gagne, Operating System Concepts, chapter on CPU scheduling"
 _IBARRA = "Ibarra, Kim, J. ACM 24(2), 1977"
 _JEON = "Jeon, Cai, Srivastava, Jiang, Ke, Meng, Xie, Gupta, Baechi, SoCC 2020"
-_PARTS = "Shang, Jiang, Li, Zhu, J. Comput. Appl. 43(9), 2023; the rules for key operators and growth are ours"
+_SHANG = "Shang, Jiang, Li, Zhu, J. Comput. Appl. 43(9), 2023"
+_PARTS = f"{_SHANG}; the rules for key operators and growth are ours"
 _SIH = "Sih, Lee, IEEE TPDS 4(2), 1993"
 _KIRKPATRICK = "Kirkpatrick, Gelatt, Vecchi, Science 220, 1983; decoding after HEFT"
+_ARABNEJAD = "Arabnejad, Barbosa, IEEE TPDS 25(3), 2014"
 _DUIN = "Duin, Voss, Networks 34(3), 1999 (pilot method); completion after HEFT and PEFT"
+_LEE = "Lee, Zomaya, IEEE TPDS 22(8), 2011 (energy beside time); Kimura et al., IEEE Cluster 2006 (slack)"
+
+_GAPS = "O(e p + n log n), gaps aside"
+_READY = "O(n r + e p), r ready at a time"
+_QUEUE = "O(n r log n + e p), r ready at a time"
+_TRIALS = "O(trials (e + n)), less where trials end early"
 
 
 def _row(
@@ -35,23 +42,10 @@ def _row(
     **options: Any,
 ) -> Baseline:
     """A row; functions and searches are named as ``"folder.file:name"`` within hetgym."""
-    begin = f"hetgym.{search}" if search else None
-    return Baseline(
-        name,
-        kind,
-        f"hetgym.{function}",
-        citation,
-        complexity,
-        options,
-        needs,
-        begin,
-        model=model,
-        models=models or {},
-        aliases=aliases or {},
-    )
+    begin, models, aliases = f"hetgym.{search}" if search else None, models or {}, aliases or {}
+    row = Baseline(name, kind, f"hetgym.{function}", citation, complexity, options, needs, begin)
+    return replace(row, model=model, models=models, aliases=aliases)
 
-
-_LEE = "Lee, Zomaya, IEEE TPDS 22(8), 2011 (energy beside time); Kimura et al., IEEE Cluster 2006 (slack)"
 
 ROWS: tuple[Baseline, ...] = (
     _row("energy-heft", "energy", "baselines.energy:energy_heft", _LEE, "O(e p + s (n + e)), s steps of clocks"),
@@ -77,7 +71,7 @@ ROWS: tuple[Baseline, ...] = (
             "heft-donf": "communication=link-wait:priority=upward",
         },
     ),
-    _row("fcfs", "online", "baselines.queueing:fcfs", _SILBERSCHATZ, "O(n r log n + e p), r ready at a time"),
+    _row("fcfs", "online", "baselines.queueing:fcfs", _SILBERSCHATZ, _QUEUE),
     _row(
         "graham",
         "online",
@@ -88,44 +82,28 @@ ROWS: tuple[Baseline, ...] = (
     _row("mct", "online", "baselines.online:mct", _MAHESWARAN, "O(e p + n log n)"),
     _row("met", "online", "baselines.online:met", _MAHESWARAN, "O(e p + n log n)"),
     _row("olb", "online", "baselines.online:olb", _MAHESWARAN, "O(e p + n log n)"),
-    _row("sjf", "online", "baselines.queueing:sjf", _SILBERSCHATZ, "O(n r log n + e p), r ready at a time"),
+    _row("sjf", "online", "baselines.queueing:sjf", _SILBERSCHATZ, _QUEUE),
+    _row("bil", "list", "baselines.bil:bil", "Oh, Ha, Euro-Par 1996", "O(n r p min(r, p) + e p^2), r ready at a time"),
     _row(
-        "bil",
-        "list",
-        "baselines.bil:bil",
-        "Oh, Ha, Euro-Par 1996",
-        "O(n r p min(r, p) + e p^2), r ready at a time",
+        "bsa", "list", "baselines.bsa:bsa", "Kwok, Ahmad, Cluster Comput. 3(2), 2000", "O(e p^2 + n log n), gaps aside"
     ),
-    _row(
-        "bsa",
-        "list",
-        "baselines.bsa:bsa",
-        "Kwok, Ahmad, Cluster Comput. 3(2), 2000",
-        "O(e p^2 + n log n), gaps aside",
-    ),
-    _row("cpop", "list", "baselines.cpop:cpop", _TOPCUOGLU, "O(e p + n log n), gaps aside"),
-    _row("dls", "list", "baselines.dls:dls", _SIH, "O(n r + e p), r ready at a time"),
+    _row("cpop", "list", "baselines.cpop:cpop", _TOPCUOGLU, _GAPS),
+    _row("dls", "list", "baselines.dls:dls", _SIH, _READY),
     _row(
         "dps",
         "list",
         "baselines.dps:dps",
         "Coleman, Krishnamachari, SAGA (github.com/ANRGUSC/saga), which names no paper",
-        "O(e p + n log n), gaps aside",
+        _GAPS,
     ),
     _row(
         "duplex",
         "list",
         "baselines.batch_mode:duplex",
         "Braun et al., J. Parallel Distrib. Comput. 61(6), 2001",
-        "O(n r + e p), r ready at a time",
+        _READY,
     ),
-    _row(
-        "etf",
-        "list",
-        "baselines.etf:etf",
-        "Hwang, Chow, Anger, Lee, SIAM J. Comput. 18(2), 1989",
-        "O(n r + e p), r ready at a time",
-    ),
+    _row("etf", "list", "baselines.etf:etf", "Hwang, Chow, Anger, Lee, SIAM J. Comput. 18(2), 1989", _READY),
     _row("fcp", "list", "baselines.fast:fcp", "Radulescu, van Gemund, ICS 1999", "O(n (p + log n) + e)"),
     _row("flb", "list", "baselines.fast:flb", "Radulescu, van Gemund, ICPP 1999", "O(n (p + log n) + e)"),
     _row("gdl", "list", "baselines.dls:gdl", _SIH, "O(n r + e p + n p^2), r ready at a time"),
@@ -137,14 +115,8 @@ ROWS: tuple[Baseline, ...] = (
         "O(e p + n log n), and O(g p log g) for each move in a group of g",
     ),
     _row("hcpt", "list", "baselines.hcpt:hcpt", "Hagras, Janecek, ICPP Workshops 2003", "O(e (p + log n)), gaps aside"),
-    _row("heft", "list", "baselines.heft:heft", _TOPCUOGLU, "O(e p + n log n), gaps aside"),
-    _row(
-        "ilha",
-        "list",
-        "baselines.ilha:ilha",
-        "Beaumont, Boudet, Robert, HCW 2002",
-        "O(e p + n log n), gaps aside",
-    ),
+    _row("heft", "list", "baselines.heft:heft", _TOPCUOGLU, _GAPS),
+    _row("ilha", "list", "baselines.ilha:ilha", "Beaumont, Boudet, Robert, HCW 2002", _GAPS),
     _row(
         "lookahead-heft",
         "list",
@@ -152,43 +124,31 @@ ROWS: tuple[Baseline, ...] = (
         "Bittencourt, Sakellariou, Madeira, Euromicro PDP 2010",
         "O(e p^2 + n log n), gaps aside",
     ),
-    _row("max-min", "list", "baselines.batch_mode:max_min", _IBARRA, "O(n r + e p), r ready at a time"),
+    _row("max-min", "list", "baselines.batch_mode:max_min", _IBARRA, _READY),
     _row(
         "mh",
         "list",
         "baselines.mapping_heuristic:mapping_heuristic",
         "El-Rewini, Lewis, J. Parallel Distrib. Comput. 9(2), 1990",
-        "O(e p + n log n), gaps aside",
+        _GAPS,
     ),
-    _row("min-min", "list", "baselines.batch_mode:min_min", _IBARRA, "O(n r + e p), r ready at a time"),
-    _row(
-        "peft",
-        "list",
-        "baselines.peft:peft",
-        "Arabnejad, Barbosa, IEEE TPDS 25(3), 2014",
-        "O(e p^2 + n log n), gaps aside",
-    ),
+    _row("min-min", "list", "baselines.batch_mode:min_min", _IBARRA, _READY),
+    _row("peft", "list", "baselines.peft:peft", _ARABNEJAD, "O(e p^2 + n log n), gaps aside"),
     _row(
         "peft-again",
         "list",
         "baselines.peft:peft",
-        "Arabnejad, Barbosa, IEEE TPDS 25(3), 2014; further passes: hetgym",
+        f"{_ARABNEJAD}; further passes: hetgym",
         "O(e p^2 + n log n), gaps aside, three times",
         passes=3,
     ),
-    _row(
-        "pets",
-        "list",
-        "baselines.pets:pets",
-        "Ilavarasan, Thambidurai, Mahilmannan, ISPDC 2005",
-        "O(e p + n log n), gaps aside",
-    ),
-    _row("sufferage", "list", "baselines.batch_mode:sufferage", _MAHESWARAN, "O(n r + e p), r ready at a time"),
+    _row("pets", "list", "baselines.pets:pets", "Ilavarasan, Thambidurai, Mahilmannan, ISPDC 2005", _GAPS),
+    _row("sufferage", "list", "baselines.batch_mode:sufferage", _MAHESWARAN, _READY),
     _row(
         "donf-m",
         "memory",
         "baselines.donf_memory:donf_memory",
-        "Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019; its author's simulator has the variant",
+        f"{_LIN}; its author's simulator has the variant",
         "O(n (b log n + p^2) + e p), b blocked at a time; O(r e) more where memory is full, r ready",
         model="donf",
     ),
@@ -224,7 +184,7 @@ ROWS: tuple[Baseline, ...] = (
         "search",
         "baselines.annealing:annealing",
         _KIRKPATRICK,
-        "O(trials (e + n)), less where trials end early",
+        _TRIALS,
         search="baselines.annealing:Annealing",
         aliases={"pilot-annealing": "start=pilot"},
     ),
@@ -232,7 +192,7 @@ ROWS: tuple[Baseline, ...] = (
         "cpgc",
         "search",
         "baselines.cpgc:cpgc",
-        "Shang, Jiang, Li, Zhu, J. Comput. Appl. 43(9), 2023; correction after DUET (Zhang, Hu, Li, IPDPS 2021)",
+        f"{_SHANG}; correction after DUET (Zhang, Hu, Li, IPDPS 2021)",
         "O(rounds chain p (e p + n log n))",
     ),
     _row(
@@ -248,7 +208,7 @@ ROWS: tuple[Baseline, ...] = (
         "search",
         "baselines.region_annealing:region_annealing",
         _KIRKPATRICK.replace("decoding after HEFT", "regions and prices under any runtime: hetgym"),
-        "O(trials (e + n)), less where trials end early",
+        _TRIALS,
         search="baselines.region_annealing:RegionAnnealing",
     ),
     _row(
@@ -268,7 +228,7 @@ ROWS: tuple[Baseline, ...] = (
         "rand-heft",
         "search",
         "baselines.rand_heft:rand_heft",
-        "randomised list scheduling around Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002",
+        f"randomised list scheduling around {_TOPCUOGLU}",
         "O(trials (e p + n log n))",
         search="baselines.rand_heft:RandHeft",
     ),

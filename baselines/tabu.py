@@ -1,17 +1,15 @@
 """Tabu search on placement and device orders."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.random import Generator
 
 from hetgym._input.random import generator
 from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import record
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.planning import capacity
 from hetgym.planning.registry import get
 from hetgym.planning.timeline import with_times
@@ -19,6 +17,7 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.search import device_orders
 from hetgym.search.course import turns_of
+from hetgym.search.device_orders import DeviceOrders
 from hetgym.search.moves import draw
 from hetgym.search.search import Search, searched
 from hetgym.search.walk import TIE
@@ -32,17 +31,10 @@ TENURE = 10
 """Fewest iterations for which two operators keep the order that a change gave them, or an operator stays away from the
 device that it left; one more for each ten operators of a device, and up to half as many again by chance."""
 
-PATIENCE = 3_000
-"""Iterations without a better plan after which the search goes back to one of its best plans."""
-
-ELITES = 8
-"""Number of these plans."""
-
-SHAKES = 24
-"""Most random changes of such a plan before the search continues from it."""
-
-CELLS = 1 << 16
-"""Cells of the hashed table of what is forbidden; what shares a cell is forbidden together."""
+PATIENCE = 3_000  # Iterations without a better plan after which the search goes back to one of its best plans
+ELITES = 8  # Number of these plans
+SHAKES = 24  # Most random changes of such a plan before the search continues from it
+CELLS = 1 << 16  # Cells of the hashed table of what is forbidden; what shares a cell is forbidden together
 
 NOW, BEST, EPISODE, LEAST = 0, 1, 2, 3  # in Memory.value
 PLACED, ROUND, IDLE, SEEN, TIES = 0, 1, 2, 3, 4  # in Memory.counts
@@ -51,30 +43,23 @@ CHOSEN, FALLBACK = 0, 1  # in Memory.change
 
 @record
 class Memory(NamedTuple):
-    """What the search remembers.
+    """What the search remembers."""
 
-    Attributes:
-        until: [CELLS] the iteration up to which an order of two operators, or a device of one, is forbidden.
-        best: [2, n] the best plan: placement, and a topological order of graph and device orders.
-        found: [2, n] the best plan since the search last went back.
-        elite: [ELITES, 2, n] plans to go back to.
-        worth: [ELITES] their makespans, inf where there is none [s].
-        change: [2, 4] the best change that is allowed, and any change: operator (-1: there is none), device, neighbour
-            there, 1 if behind it.
-        value: makespans now, of the best plan and of the best one since the search last went back, and the estimate of
-            the best change [s].
-        counts: operators timed, iterations, iterations since the last better plan, changes seen in this iteration, and
-            those among them that are as good as the best.
-    """
-
-    until: npt.NDArray[np.int64]
-    best: IntArray
-    found: IntArray
-    elite: IntArray
-    worth: FloatArray
+    # [CELLS] the iteration up to which an order of two operators, or a device of one, is forbidden
+    until: Int64Array
+    best: IntArray  # [2, n] the best plan: placement, and a topological order of graph and device orders
+    found: IntArray  # [2, n] the best plan since the search last went back
+    elite: IntArray  # [ELITES, 2, n] plans to go back to
+    worth: FloatArray  # [ELITES] their makespans, inf where there is none [s]
+    # [2, 4] the best change that is allowed, and any change: operator (-1: there is none), device, neighbour there, 1
+    # if behind it
     change: IntArray
+    # makespans now, of the best plan and of the best one since the search last went back, and the estimate of the best
+    # change [s]
     value: FloatArray
-    counts: npt.NDArray[np.int64]
+    # operators timed, iterations, iterations since the last better plan, changes seen in this iteration, and those
+    # among them that are as good as the best
+    counts: Int64Array
 
 
 def tabu(
@@ -159,58 +144,54 @@ class Tabu(Search):
 
 
 @lean
-def _search(
-    p: ProblemArrays,
-    s: device_orders.DeviceOrders,
-    m: Memory,
-    rng: np.random.Generator,
-    target: int,
-    tenure: int,
-) -> bool:
+def _search(p: ProblemArrays, orders: DeviceOrders, m: Memory, rng: Generator, target: int, tenure: int) -> bool:
     """Search until the target is reached; True if no change can shorten the longest path."""
-    n = len(s.order)
+    n = len(orders.order)
     while m.counts[PLACED] < target:
         m.counts[PLACED] += n
-        length = device_orders.find_path(p, s, rng)
-        m.value[NOW] = s.head[s.path[0]] + s.duration[s.path[0]]
-        _compare(s, m)
+        length = device_orders.find_path(p, orders, rng)
+        m.value[NOW] = orders.head[orders.path[0]] + orders.duration[orders.path[0]]
+        _compare(orders, m)
         if m.counts[IDLE] > PATIENCE:
-            _go_back(p, s, m, rng)
+            _go_back(p, orders, m, rng)
             continue
         m.counts[ROUND] += 1
         m.counts[IDLE] += 1
-        operator, device, other, behind = _choose(p, s, m, rng, length)
+        operator, device, other, behind = _choose(p, orders, m, rng, length)
         if operator < 0:
             if m.value[NOW] <= m.value[BEST]:
                 return True
             m.counts[IDLE] = PATIENCE + 1
             continue
-        _forbid(s, m, operator, device, other, behind, m.counts[ROUND] + tenure + draw(rng, tenure // 2 + 1))
-        device_orders.put(p, s, operator, device, other, behind)
+        _forbid(orders, m, operator, device, other, behind, m.counts[ROUND] + tenure + draw(rng, tenure // 2 + 1))
+        device_orders.put(p, orders, operator, device, other, behind)
     return False
 
 
 @step
-def _save(s: device_orders.DeviceOrders, plan: IntArray) -> None:
+def _save(orders: DeviceOrders, plan: IntArray) -> None:
     """Copy placement and order to a plan [2, n]."""
-    for k in range(len(s.order)):
-        plan[0, k], plan[1, k] = s.assignment[k], s.order[k]
+    for k in range(len(orders.order)):
+        plan[0, k], plan[1, k] = orders.assignment[k], orders.order[k]
 
 
 @step
-def _compare(s: device_orders.DeviceOrders, m: Memory) -> None:
+def _compare(orders: DeviceOrders, m: Memory) -> None:
     """Save the plan if it is the best one, of all or since the search last went back."""
     if m.value[NOW] < m.value[EPISODE] * TIE:
         m.value[EPISODE], m.counts[IDLE] = m.value[NOW], 0
-        _save(s, m.found)
+        _save(orders, m.found)
     if m.value[NOW] < m.value[BEST] * TIE:
         m.value[BEST] = m.value[NOW]
-        _save(s, m.best)
+        _save(orders, m.best)
 
 
+# The path is walked block by block; `Memory.change` holds the best change so far. Within a block each pair of
+# neighbours on the path gives four changes, so that a block of b operators gives O(b). An estimate costs the
+# operators passed.
 @step
 def _choose(
-    p: ProblemArrays, s: device_orders.DeviceOrders, m: Memory, rng: np.random.Generator, length: int
+    p: ProblemArrays, orders: DeviceOrders, m: Memory, rng: Generator, length: int
 ) -> tuple[int, int, int, bool]:
     """The change with the least estimate that is allowed, else any change: operator, device, neighbour, if behind it.
 
@@ -221,36 +202,36 @@ def _choose(
     last = 0
     while last < length:  # the path runs backward: a block is path[first], ..., path[last]
         first = last
-        while first + 1 < length and s.previous[s.path[first]] == s.path[first + 1]:
+        while first + 1 < length and orders.previous[orders.path[first]] == orders.path[first + 1]:
             first += 1
-        device = s.assignment[s.path[last]]
+        device = orders.assignment[orders.path[last]]
         for k in range(last, first):
             for way in range(4):  # to an end from anywhere, and from an end to anywhere
                 behind = way % 2 == 0
                 if way < 2:
-                    operator = s.path[k + 1] if behind else s.path[k]
-                    other = s.path[last] if behind else s.path[first]
+                    operator = orders.path[k + 1] if behind else orders.path[k]
+                    other = orders.path[last] if behind else orders.path[first]
                 else:
-                    operator = s.path[first] if behind else s.path[last]
-                    other = s.path[k] if behind else s.path[k + 1]
-                    if other == s.path[last if behind else first]:
+                    operator = orders.path[first] if behind else orders.path[last]
+                    other = orders.path[k] if behind else orders.path[k + 1]
+                    if other == orders.path[last if behind else first]:
                         continue  # among the first two
                 if behind:
-                    possible = device_orders.may_follow(p, s, operator, other)
+                    possible = device_orders.may_follow(p, orders, operator, other)
                 else:
-                    possible = device_orders.may_precede(p, s, operator, other)
+                    possible = device_orders.may_precede(p, orders, operator, other)
                 if possible:
-                    longest = device_orders.estimate(p, s, operator, other, behind)
-                    _offer(s, m, rng, longest, operator, device, other, behind)
+                    longest = device_orders.estimate(p, orders, operator, other, behind)
+                    _offer(orders, m, rng, longest, operator, device, other, behind)
         last = first + 1
     for k in range(length):
-        operator = s.path[k]
+        operator = orders.path[k]
         for device in range(p.cost.shape[1]):
-            if device == s.assignment[operator] or p.cost[operator, device] == np.inf:
+            if device == orders.assignment[operator] or p.cost[operator, device] == np.inf:
                 continue
-            longest, other, behind = device_orders.insertion(p, s, operator, device)
+            longest, other, behind = device_orders.insertion(p, orders, operator, device)
             if longest < np.inf:
-                _offer(s, m, rng, longest, operator, device, other, behind)
+                _offer(orders, m, rng, longest, operator, device, other, behind)
     kind = CHOSEN if m.change[CHOSEN, 0] >= 0 else FALLBACK
     change = m.change[kind]
     return int(change[0]), int(change[1]), int(change[2]), bool(change[3] == 1)
@@ -258,9 +239,9 @@ def _choose(
 
 @step
 def _offer(
-    s: device_orders.DeviceOrders,
+    orders: DeviceOrders,
     m: Memory,
-    rng: np.random.Generator,
+    rng: Generator,
     longest: float,
     operator: int,
     device: int,
@@ -273,7 +254,7 @@ def _offer(
         _write(m, FALLBACK, operator, device, other, behind)
     if longest > m.value[LEAST] / TIE:
         return
-    if longest >= m.value[BEST] * TIE and _forbidden(s, m, operator, device, other, behind):
+    if longest >= m.value[BEST] * TIE and _forbidden(orders, m, operator, device, other, behind):
         return
     tied = longest >= m.value[LEAST] * TIE
     m.counts[TIES] = m.counts[TIES] + 1 if tied else 1
@@ -295,13 +276,13 @@ def _cell(earlier: int, later: int) -> int:
 
 
 @step
-def _forbidden(s: device_orders.DeviceOrders, m: Memory, operator: int, device: int, other: int, behind: bool) -> bool:
+def _forbidden(orders: DeviceOrders, m: Memory, operator: int, device: int, other: int, behind: bool) -> bool:
     """True if an operator would pass another one that must keep its order, or return to a device too early."""
-    if device != s.assignment[operator]:
+    if device != orders.assignment[operator]:
         return bool(m.until[_cell(-1 - device, operator)] > m.counts[ROUND])
     i = operator
     while i != other:
-        i = s.following[i] if behind else s.previous[i]
+        i = orders.following[i] if behind else orders.previous[i]
         pair = _cell(operator, i) if behind else _cell(i, operator)
         if m.until[pair] > m.counts[ROUND]:
             return True
@@ -309,23 +290,21 @@ def _forbidden(s: device_orders.DeviceOrders, m: Memory, operator: int, device: 
 
 
 @step
-def _forbid(
-    s: device_orders.DeviceOrders, m: Memory, operator: int, device: int, other: int, behind: bool, until: int
-) -> None:
+def _forbid(orders: DeviceOrders, m: Memory, operator: int, device: int, other: int, behind: bool, until: int) -> None:
     """Forbid undoing this change for a while (tabu tenure)."""
-    if device != s.assignment[operator]:
-        m.until[_cell(-1 - s.assignment[operator], operator)] = until
+    if device != orders.assignment[operator]:
+        m.until[_cell(-1 - orders.assignment[operator], operator)] = until
         return
     i = operator
     while i != other:
-        i = s.following[i] if behind else s.previous[i]
+        i = orders.following[i] if behind else orders.previous[i]
         m.until[_cell(i, operator) if behind else _cell(operator, i)] = until
 
 
 @step
-def _go_back(p: ProblemArrays, s: device_orders.DeviceOrders, m: Memory, rng: np.random.Generator) -> None:
+def _go_back(p: ProblemArrays, orders: DeviceOrders, m: Memory, rng: Generator) -> None:
     """Put the best plan found since the last time among the elites, and go on from one of them, shaken."""
-    n, worst, known = len(s.order), 0, False
+    n, worst, known = len(orders.order), 0, False
     for k in range(ELITES):
         known = known or m.worth[k] == m.value[EPISODE]
         if m.worth[k] > m.worth[worst]:
@@ -342,21 +321,21 @@ def _go_back(p: ProblemArrays, s: device_orders.DeviceOrders, m: Memory, rng: np
     for k in range(ELITES):
         if m.worth[k] < np.inf:
             if rank == 0:
-                device_orders.restart(p, s, m.elite[k, 0], m.elite[k, 1])
+                device_orders.restart(p, orders, m.elite[k, 0], m.elite[k, 1])
             rank -= 1
     for _ in range(1 + draw(rng, SHAKES)):
-        length = device_orders.find_path(p, s, rng)
-        operator, device = s.path[draw(rng, length)], draw(rng, p.cost.shape[1])
-        other = s.previous[operator]
-        if device != s.assignment[operator] and p.cost[operator, device] < np.inf:
-            longest, other, behind = device_orders.insertion(p, s, operator, device)
+        length = device_orders.find_path(p, orders, rng)
+        operator, device = orders.path[draw(rng, length)], draw(rng, p.cost.shape[1])
+        other = orders.previous[operator]
+        if device != orders.assignment[operator] and p.cost[operator, device] < np.inf:
+            longest, other, behind = device_orders.insertion(p, orders, operator, device)
             if longest < np.inf:
-                device_orders.put(p, s, operator, device, other, behind)
-        elif other >= 0 and device_orders.may_precede(p, s, operator, other):
-            device_orders.put(p, s, operator, s.assignment[operator], other, False)
+                device_orders.put(p, orders, operator, device, other, behind)
+        elif other >= 0 and device_orders.may_precede(p, orders, operator, other):
+            device_orders.put(p, orders, operator, orders.assignment[operator], other, False)
         m.counts[PLACED] += n
     m.counts[IDLE] = 0
-    m.value[EPISODE] = device_orders.makespan_of(s)
-    _save(s, m.found)
+    m.value[EPISODE] = device_orders.makespan_of(orders)
+    _save(orders, m.found)
     for k in range(CELLS):
         m.until[k] = 0

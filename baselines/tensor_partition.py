@@ -1,7 +1,5 @@
 """Greedy tensor partition: split what the makespan waits for, as long as that pays."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -32,22 +30,18 @@ def greedy_split(
 ) -> GraphPlan:
     """Split operators of the realised critical chain while a scheduler gets more than one per cent out of it.
 
-    Candidates are convolutions and products on the chain that take at least one per cent of all time and four
-    times a launch and a latency. Of the first that gains anything the best axis, number of pieces and ratios
-    (equal, or by the speeds of the fastest devices) is kept; then the chain is looked at anew. It stops when
-    nothing gains, when the graph has twice its operators, or after `evaluations` evaluations.
+    Never worse than the inner scheduler's plan of the whole graph.
+
+    Candidates are convolutions and products on the chain that take at least one per cent of all time and four times a
+    launch and a latency. Of the first that gains anything the best axis, number of pieces and ratios (equal, or by the
+    speeds of the fastest devices) is kept; then the chain is looked at anew. It stops when nothing gains, when the
+    graph has twice its operators, or after ``evaluations`` evaluations.
 
     Args:
         graph: the graph, fused or not.
-        platform: the devices.
-        costs: name of a cost model, or one.
         inner: scheduler of the split graphs, any registered name.
         evaluations: largest number of schedules made.
         gain: least share of the makespan that a split must save.
-        runtime: the runtime that will run the plan.
-
-    Returns:
-        The plan; never worse than the inner scheduler's plan of the whole graph.
 
     Raises:
         UnknownName: no scheduler of that name.

@@ -1,7 +1,5 @@
 """Controls, which any scheduler must beat."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._input.random import generator
@@ -29,11 +27,7 @@ def single_device(problem: Problem, runtime: str | Runtime = "classic") -> Sched
 
 
 def random_placement(problem: Problem, seed: int = 0, runtime: str | Runtime = "classic") -> Schedule:
-    """Every operator on a device drawn evenly from those that can run it.
-
-    Args:
-        seed: of the draw.
-    """
+    """Every operator on a device drawn evenly from those that can run it."""
     rng = generator(seed)
     placeable = np.isfinite(problem.cost)
     choice = (rng.random(problem.num_operators) * placeable.sum(axis=1)).astype(np.int64)

@@ -22,11 +22,7 @@ def lazy(package: str) -> None:
     """Give a package what its source imports in the form ``from module import name as name``.
 
     Those names become its ``__all__``. A name may equal that of the submodule that provides it, such as the function
-    ``heft`` of ``baselines.heft``. The attribute is then always the function, never the submodule, even after the
-    submodule has been imported. Unknown names raise AttributeError.
-
-    Args:
-        package: the dotted name of the package, whose ``__init__`` is running.
+    ``heft`` of ``baselines.heft``: the attribute is then always the function. Unknown names raise AttributeError.
     """
     module = sys.modules[package]
     where = _offered(module)

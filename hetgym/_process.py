@@ -1,7 +1,5 @@
 """Child processes that end with their parent."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal
@@ -13,11 +11,8 @@ _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 def end_with_parent(parent: int, how: signal.Signals | None = None) -> None:
     """Ask the kernel to send this process a signal when its parent ends.
 
-    Only Linux can do this; elsewhere the call does nothing. Children of this process do not inherit the setting.
-
-    Args:
-        parent: process id of the parent; if it is gone already, the signal is sent at once.
-        how: the signal; by default SIGKILL.
+    Only Linux can do this; elsewhere the call does nothing. Children of this process do not inherit the setting. If the
+    parent is gone already, the signal is sent at once; by default it is SIGKILL.
     """
     if sys.platform == "linux":
         how = how or signal.SIGKILL

@@ -9,11 +9,8 @@ from types import TracebackType
 
 from hetgym._text import plain
 
-PATIENCE = 1.5
-"""Time after which the first line is printed [s]."""
-
-EVERY = 10.0
-"""Time from one line to the next [s]."""
+PATIENCE = 1.5  # Time after which the first line is printed [s]
+EVERY = 10.0  # Time from one line to the next [s]
 
 
 class Progress:

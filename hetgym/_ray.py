@@ -1,7 +1,5 @@
 """Connections to Ray clusters: join or start one without output, and leave it as it was."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal
@@ -15,8 +13,7 @@ from typing import Any
 
 from hetgym.errors import ClusterError, require
 
-LOCAL = "local"
-"""Address that starts a new Ray cluster on this machine; the cluster ends with the connection."""
+LOCAL = "local"  # Address that starts a new Ray cluster on this machine; the cluster ends with the connection
 
 _PACKAGES = ("hetgym", "numpy", "numba")
 """Packages whose versions must agree on all nodes; Ray itself compares its own version and Python's."""
@@ -24,8 +21,7 @@ _PACKAGES = ("hetgym", "numpy", "numba")
 _SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_task_oom_retries": "3"}
 """Ray's settings, unless the environment sets them: by default Ray retries a task that runs out of memory for ever."""
 
-_TIMEOUT = 120.0
-"""Time for every node of a Ray cluster to start a process and import hetgym [s]."""
+_TIMEOUT = 120.0  # Time for every node of a Ray cluster to start a process and import hetgym [s]
 
 
 @contextmanager
@@ -70,11 +66,7 @@ def connect(address: str = LOCAL) -> Iterator[ModuleType]:
 
 
 def describe(ray: ModuleType) -> str:
-    """The size of the cluster in one clause, for messages.
-
-    Args:
-        ray: the module, connected to a cluster.
-    """
+    """The size of the cluster in one clause, for messages."""
     counts = {"core": cores(ray), "node": len(_nodes(ray))}
     return "Ray, " + " on ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
 
@@ -85,11 +77,7 @@ def cores(ray: ModuleType) -> int:
 
 
 def _knock(address: str) -> None:
-    """Check that something listens at an address; Ray itself would wait for minutes.
-
-    Raises:
-        ClusterError: the address cannot be that of a head node, or nothing answers.
-    """
+    """ClusterError if nothing listens at an address, or none can be there; Ray itself would wait for minutes."""
     host, _, port = address.rpartition(":")
     if not host or "/" in address or not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise ClusterError(f"a Ray cluster's address is 'local', 'auto' or the host:port of its head, not {address!r}")
@@ -127,14 +115,10 @@ def _own_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _loopback(ray: ModuleType, local: bool) -> Iterator[None]:
-    """Make a cluster that is started here listen on the loopback interface only: anyone who reaches it can run code.
+    """Make a ``local`` cluster, which is started here, listen on the loopback interface only: who reaches it runs code.
 
     Ray replaces a loopback address by that of a network interface. On macOS and Windows it uses the loopback
     interface by default; the switch behind that default is read on import and works on Linux too.
-
-    Args:
-        ray: the module.
-        local: True if the cluster is of this machine alone; otherwise nothing changes.
     """
     constants = getattr(getattr(ray, "_private", None), "ray_constants", None)
     name = "ENABLE_RAY_CLUSTER"
@@ -149,11 +133,7 @@ def _loopback(ray: ModuleType, local: bool) -> Iterator[None]:
 
 
 def _check_nodes(ray: ModuleType) -> None:
-    """Import hetgym on every node and compare versions.
-
-    Raises:
-        ClusterError: a node cannot import hetgym, or has other versions.
-    """
+    """Import hetgym on every node; ClusterError if one cannot, or has other versions."""
     here = _versions()
     pin = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     task = ray.remote(_versions)

@@ -1,7 +1,5 @@
 """Sums that are the same under every version of Python."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import reduce
 from operator import add

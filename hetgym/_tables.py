@@ -1,6 +1,7 @@
-"""Tables of costs and edges from callers, checked and read into arrays."""
+"""Tables of costs and edges from callers, checked and read into arrays.
 
-from __future__ import annotations
+What cannot be read raises :class:`~hetgym.ProblemError` with the problem's ``name``.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,29 +12,18 @@ from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.errors import ProblemError
 
-LARGEST = 1e100
-"""The largest number of a problem, in seconds or bytes, so that sums and quotients of them stay finite."""
-
-MOST_DEVICES = 4096
-"""Most devices of a problem: each of its five tables between devices then takes at most 128 MiB."""
+LARGEST = 1e100  # The largest number of a problem, in seconds or bytes, so that sums and quotients of them stay finite
+MOST_DEVICES = 4096  # Most devices of a problem: each of its five tables between devices then takes at most 128 MiB
 
 
 def check_devices(d: int, name: str) -> None:
-    """Refuse more devices than :data:`MOST_DEVICES` before any table between them is made.
-
-    Raises:
-        ProblemError: there are more; the message starts with the problem's ``name``.
-    """
+    """Refuse more devices than :data:`MOST_DEVICES` before any table between them is made."""
     if d > MOST_DEVICES:
         raise ProblemError(f"problem {name!r} has {d} devices; a problem has at most {MOST_DEVICES}")
 
 
 def table(cost: npt.ArrayLike, name: str) -> FloatArray:
-    """Read a table of costs.
-
-    Raises:
-        ProblemError: it is not a rectangular table of numbers; the message starts with the problem's ``name``.
-    """
+    """Read a table of costs."""
     try:
         return np.asarray(cost, np.float64)
     except (OverflowError, TypeError, ValueError) as cause:
@@ -41,11 +31,7 @@ def table(cost: npt.ArrayLike, name: str) -> FloatArray:
 
 
 def columns(edges: Iterable[tuple[int, int, float]] | FloatArray, name: str) -> tuple[IntArray, IntArray, FloatArray]:
-    """Split ``(source, target, bytes)`` triples into three columns, [e] each.
-
-    Raises:
-        ProblemError: an edge is not such a triple, or an end is not a whole number below 2^31.
-    """
+    """Split ``(source, target, bytes)`` triples into three columns, [e] each; ends are below 2^31."""
     try:
         given = edges if isinstance(edges, np.ndarray) else [tuple(edge) for edge in edges]
         table = np.array(given, np.float64).reshape(-1, 3)
@@ -58,11 +44,7 @@ def columns(edges: Iterable[tuple[int, int, float]] | FloatArray, name: str) -> 
 
 
 def tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None, name: str) -> IntArray:
-    """[e] tensor ids of edges: the given ones, or a tensor of its own for every edge, numbered by source and target.
-
-    Raises:
-        ProblemError: the given ids are not [e] whole numbers, or none are given and an edge is repeated.
-    """
+    """[e] tensor ids of edges: the given ones, or one of its own for every edge, none of which may be repeated then."""
     if tensors is not None:
         if len(tensors) != len(source):
             raise ProblemError(f"problem {name!r}: {len(tensors)} tensor ids for {len(source)} edges")
@@ -105,11 +87,7 @@ def largest_payloads(
 
 
 def broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str) -> FloatArray:
-    """An array of a shape, or one number throughout it.
-
-    Raises:
-        ProblemError: it is not numeric or has another shape; the message names the problem and ``what``.
-    """
+    """An array of a shape, or one number throughout it."""
     if isinstance(value, float):
         return np.full(shape, value)
     try:

@@ -5,8 +5,6 @@ they lose what would move the cursor, turn the line around or fail to encode, an
 formula.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Mapping

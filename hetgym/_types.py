@@ -1,7 +1,5 @@
 """Array types shared by the whole package."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import numpy as np

@@ -4,8 +4,6 @@ All of them derive from :class:`HetgymError`, so ``except hetgym.HetgymError`` c
 else. Each also derives from the built-in exception that a caller would expect.
 """
 
-from __future__ import annotations
-
 import difflib
 import reprlib
 from collections.abc import Iterable
@@ -14,11 +12,8 @@ from types import ModuleType
 
 from hetgym._text import plain
 
-LONGEST_MESSAGE = 600
-"""Most characters of a message, however long the names are that it quotes."""
-
-LONGEST_QUOTE = 60
-"""Most characters of a value that :func:`shown` quotes: about half a line."""
+LONGEST_MESSAGE = 600  # Most characters of a message, however long the names are that it quotes
+LONGEST_QUOTE = 60  # Most characters of a value that shown quotes: about half a line
 
 _HUGE = 10**30  # larger whole numbers are named, not written out
 
@@ -104,15 +99,11 @@ class HetgymWarning(UserWarning):
 
 
 def unknown_name(what: str, name: object, known: Iterable[str]) -> UnknownName:
-    """Build the error for a name that is not in a registry.
+    """The error for a name that is not in a registry; it lists the nearest names, or all if none is near.
 
     Args:
         what: the noun for such names, such as ``"scheduler"``.
-        name: the name that the caller asked for.
-        known: the names that exist.
-
-    Returns:
-        An :class:`UnknownName` whose message lists the nearest names, or all if none is near.
+        name, known: the name that the caller asked for, and those that exist.
 
     >>> str(unknown_name("scheduler", "hetf", ["heft", "peft", "donf"]))
     "unknown scheduler 'hetf'; did you mean 'heft' or 'peft'?"
@@ -209,7 +200,6 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
     """Import an optional dependency, or say in one line how to install it.
 
     Args:
-        module: dotted module name.
         extra: hetgym's extra that brings it.
         purpose: the feature that needs it, with which the message starts.
 

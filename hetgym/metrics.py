@@ -5,8 +5,6 @@ Wu, "Performance-effective and low-complexity task scheduling for heterogeneous 
 13(3), 2002, section 6.1, unless a function says otherwise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 
@@ -33,14 +31,9 @@ def ratio(value: float, reference: float) -> float:
 
 
 def schedule_length_ratio(makespan: float, critical_path: float) -> float:
-    """SLR: makespan over the critical path with every operator at its fastest and free transfers.
+    """SLR: makespan over :func:`hetgym.baselines.critical_path_bound`, the critical path with free transfers.
 
-    Args:
-        makespan: makespan of the schedule [s].
-        critical_path: :func:`hetgym.baselines.critical_path_bound` of the problem [s].
-
-    Returns:
-        At least 1 for a correct schedule; smaller is better (Topcuoglu 2002, equation 10).
+    At least 1 for a correct schedule; smaller is better (Topcuoglu 2002, equation 10).
 
     >>> round(schedule_length_ratio(80.0, 41.0), 3)
     1.951
@@ -49,15 +42,11 @@ def schedule_length_ratio(makespan: float, critical_path: float) -> float:
 
 
 def speedup(makespan: float, single_device: float) -> float:
-    """Speed-up: the makespan of the best single device, over that of the schedule.
+    """Speed-up: :func:`single_device_makespan` over the makespan of the schedule.
 
     The numerator of the source (Topcuoglu 2002, equation 11) is the least column sum of the cost table. That sum
     is infinite if every device has an operator that it cannot run. hetgym therefore takes the simulated makespan
     of the ``single-device`` baseline, which is the same number wherever one device can run everything.
-
-    Args:
-        makespan: makespan of the schedule [s].
-        single_device: :func:`single_device_makespan` of the problem [s].
     """
     return ratio(single_device, makespan)
 
@@ -68,8 +57,6 @@ def single_device_makespan(
     """Simulated makespan of the ``single-device`` baseline: all operators on the one best device [s].
 
     Args:
-        problem: the problem.
-        runtime: a preset's name, or the switches.
         order: [n] operators by descending upward rank, if that is known already.
 
     >>> from hetgym.workloads import textbook
@@ -77,11 +64,8 @@ def single_device_makespan(
     127.0
     """
     switches, device = as_runtime(runtime), fastest_device(problem)
-    if np.isfinite(problem.cost[:, device]).all() and (switches.noise, switches.dispatch, switches.streams) == (
-        0,
-        0,
-        1,
-    ):
+    plain = (switches.noise, switches.dispatch, switches.streams) == (0, 0, 1)
+    if plain and np.isfinite(problem.cost[:, device]).all():
         if order is None:
             order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         return float(np.cumsum(problem.cost[order, device])[-1])  # one after the other, nothing to transfer
@@ -90,22 +74,14 @@ def single_device_makespan(
 
 
 def efficiency(speedup_value: float, devices: int) -> float:
-    """Speed-up per device: 1 if every device contributes as much as the best one alone.
-
-    Raises:
-        ValueError: no devices.
-    """
+    """Speed-up per device: 1 if every device contributes as much as the best one alone; ValueError without devices."""
     if devices < 1:
         raise ValueError(f"efficiency over {devices} devices is not defined; there must be at least one")
     return speedup_value / devices
 
 
 def gap(makespan: float, reference: float) -> float:
-    """Excess over a reference: 0.05 means 5 % longer.
-
-    Args:
-        makespan: makespan of the schedule [s].
-        reference: the best known makespan, or a lower bound [s].
+    """Excess over a reference, the best known makespan or a lower bound: 0.05 means 5 % longer.
 
     >>> round(gap(84.0, 80.0), 3)
     0.05
@@ -114,11 +90,7 @@ def gap(makespan: float, reference: float) -> float:
 
 
 def arithmetic_mean(values: Iterable[float]) -> float:
-    """Arithmetic mean.
-
-    Raises:
-        ValueError: no values.
-    """
+    """Arithmetic mean; ValueError without values."""
     items = list(values)
     if not items:
         raise ValueError("the mean of no values is not defined")
@@ -126,13 +98,10 @@ def arithmetic_mean(values: Iterable[float]) -> float:
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """Geometric mean, the mean for ratios: inverting all ratios inverts the mean.
+    """Geometric mean, the mean for ratios: inverting all ratios inverts the mean; a zero makes it 0.
 
     Fleming, Wallace, "How not to lie with statistics: the correct way to summarize benchmark
     results", Commun. ACM 29(3), 1986.
-
-    Args:
-        values: not negative; a zero makes the mean 0.
 
     Raises:
         ValueError: no values, or a negative one.

@@ -3,8 +3,6 @@
 Everything is data: a function is named, and imported when it is first used.
 """
 
-from __future__ import annotations
-
 from hetgym.agents.table import ROWS as POLICIES
 from hetgym.baselines.table import ROWS as BASELINES
 from hetgym.planning.baseline import Baseline
@@ -17,8 +15,7 @@ PORTFOLIO = Baseline(
     "O(trials (e + n)), less where trials end early",
 )
 
-ROWS: tuple[Baseline, ...] = (*BASELINES, *POLICIES, PORTFOLIO)
-"""A row for each scheduler."""
+ROWS: tuple[Baseline, ...] = (*BASELINES, *POLICIES, PORTFOLIO)  # A row for each scheduler
 
 FILES = {".safetensors": "hetgym.agents.schedulers:of_file"}
 """Ending of the names that are paths -> function that makes a row of such a file."""

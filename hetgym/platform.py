@@ -22,8 +22,7 @@ from hetgym.device import DEVICE_KINDS, Device, Link
 from hetgym.errors import PlatformError, suggestion, unknown_name
 
 _PRESETS = part("configs") / "platforms"
-MOST_DEVICES = 1024
-"""Most devices of a platform: routes are found between every two of them."""
+MOST_DEVICES = 1024  # Most devices of a platform: routes are found between every two of them
 
 _FIGURES = ("peak_flops", "memory_bandwidth", "memory_capacity", "launch_overhead")
 
@@ -70,7 +69,6 @@ class Platform:
     modelled as a route over a switch that stands for that memory.
 
     Args:
-        name: for messages and reports.
         devices: the devices; arrays over devices have this order.
         links: directed links.
         switches: names of the nodes that only forward data.
@@ -163,9 +161,9 @@ class Platform:
         """[d, d] payload bandwidth of the route's narrowest link [byte/s]; inf on the diagonal."""
         matrix = np.full((len(self), len(self)), np.inf)
         for a in range(len(self)):
-            for b in range(len(self)):
-                if a != b:
-                    matrix[a, b] = min(link.bandwidth * link.efficiency for link in self.route(a, b))
+            for target in range(len(self)):
+                if a != target:
+                    matrix[a, target] = min(link.bandwidth * link.efficiency for link in self.route(a, target))
         return frozen(matrix)
 
     @cached_property
@@ -174,8 +172,8 @@ class Platform:
         number = {link: k for k, link in enumerate(self.links)}
         pointer, crossed = [0], []
         for a in range(len(self)):
-            for b in range(len(self)):
-                crossed += [number[link] for link in self.route(a, b)] if a != b else []
+            for target in range(len(self)):
+                crossed += [number[link] for link in self.route(a, target)] if a != target else []
                 pointer.append(len(crossed))
         rates = [link.bandwidth * link.efficiency for link in self.links]
         return np.array(pointer, np.int32), np.array(crossed, np.int32), np.array(rates, np.float64)
@@ -188,13 +186,13 @@ class Platform:
         routes = {}
         for a in self.devices:
             found = _shortest(a.name, outgoing, frozenset(self.switches))
-            for b in self.devices:
-                if b.name not in found:
+            for target in self.devices:
+                if target.name not in found:
                     raise PlatformError(
-                        f"platform {self.name!r}: no route from {a.name!r} to {b.name!r}; add a link, or a switch "
+                        f"platform {self.name!r}: no route from {a.name!r} to {target.name!r}; add a link, or a switch "
                         "that both are linked to (devices do not forward)"
                     )
-                routes[a.name, b.name] = found[b.name]
+                routes[a.name, target.name] = found[target.name]
         return routes
 
     def scaled(self, factors: Mapping[str, float], name: str = "") -> Platform:
@@ -236,10 +234,8 @@ class Platform:
         """Build a platform from the mapping that a YAML file holds.
 
         Args:
-            data: ``name``, ``devices`` (fields of :class:`Device`), ``links`` (fields of
-                :class:`Link`, or ``between: [a, b]`` for both directions), ``switches``,
-                ``description``.
-            where: the file, for messages.
+            data: ``name``, ``devices`` (fields of :class:`Device`), ``links`` (fields of :class:`Link`, or ``between:
+                [a, b]`` for both directions), ``switches``, ``description``.
 
         Raises:
             ConfigError: an unknown key, a missing key or a value of the wrong type.

@@ -1,7 +1,5 @@
 """The portfolio: the best plan that hetgym knows for a runtime within a budget."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 
@@ -37,10 +35,8 @@ def plan(
     """Find the best plan for a runtime within a time, see :func:`portfolio`.
 
     Args:
-        runtime: the runtime that will run the plan.
         budget: wall-clock time, in seconds or as in ``"50ms"``, compilation of kernels aside; results depend on the
             machine.
-        seed: of the search's draws.
         objective: ``makespan``, ``energy``, ``cost``, or weights of them as in ``makespan=1,energy=2``, each relative
             to the plan of HEFT. Other objectives than the makespan choose among the shortest plan found and those of
             :func:`hetgym.baselines.trade_offs`.

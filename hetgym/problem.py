@@ -35,29 +35,15 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 _ARRAYS = {
-    "cost": ("float64", "n", "d"),
-    "edge_source": ("int32", "e"),
-    "edge_target": ("int32", "e"),
-    "edge_bytes": ("float64", "e"),
-    "edge_tensor": ("int32", "e"),
-    "latency": ("float64", "d", "d"),
-    "bandwidth": ("float64", "d", "d"),
-    "weight_bytes": ("float64", "n"),
-    "output_bytes": ("float64", "n"),
-    "memory_capacity": ("float64", "d"),
-    "route_pointer": ("int32", "pairs"),
-    "route_link": ("int32", "r"),
-    "link_bandwidth": ("float64", "l"),
-    "asynchronous": ("bool", "d"),
-    "occupancy": ("float64", "n", "d"),
-    "power_busy": ("float64", "d"),
-    "power_idle": ("float64", "d"),
-    "price": ("float64", "d"),
-    "shared_pointer": ("int32", "weights and one"),
-    "shared_reader": ("int32", "readers"),
-    "shared_size": ("float64", "weights"),
-    "memory_pool": ("int32", "d"),
-}
+    "cost": ("float64", "n", "d"), "edge_source": ("int32", "e"), "edge_target": ("int32", "e"),
+    "edge_bytes": ("float64", "e"), "edge_tensor": ("int32", "e"), "latency": ("float64", "d", "d"),
+    "bandwidth": ("float64", "d", "d"), "weight_bytes": ("float64", "n"), "output_bytes": ("float64", "n"),
+    "memory_capacity": ("float64", "d"), "route_pointer": ("int32", "pairs"), "route_link": ("int32", "r"),
+    "link_bandwidth": ("float64", "l"), "asynchronous": ("bool", "d"), "occupancy": ("float64", "n", "d"),
+    "power_busy": ("float64", "d"), "power_idle": ("float64", "d"), "price": ("float64", "d"),
+    "shared_pointer": ("int32", "weights and one"), "shared_reader": ("int32", "readers"),
+    "shared_size": ("float64", "weights"), "memory_pool": ("int32", "d"),
+}  # fmt: skip
 """Name of an array in a file -> dtype and axes; the file's header fixes n and d, and ``pairs`` is d * d + 1."""
 
 _USUAL = {"occupancy": 1.0, "power_busy": 0.0, "power_idle": 0.0, "price": 0.0}
@@ -66,22 +52,15 @@ _USUAL = {"occupancy": 1.0, "power_busy": 0.0, "power_idle": 0.0, "price": 0.0}
 _SHARED = ("shared_pointer", "shared_reader", "shared_size")
 """Arrays of :class:`~hetgym.weights.SharedWeights`, which files leave out where no weight is shared."""
 
-_TARIFF = ("power_busy", "power_idle", "price")
-"""Arrays that no run depends on: digests leave them out."""
+_TARIFF = ("power_busy", "power_idle", "price")  # Arrays that no run depends on: digests leave them out
 
 
 class Routes(NamedTuple):
-    """The links that a transfer between two devices crosses.
+    """The links that a transfer between two devices crosses."""
 
-    Attributes:
-        pointer: [d * d + 1] the links from device a to b are ``link[pointer[a * d + b] .. [a * d + b + 1]]``.
-        link: [r] link numbers, in the order of crossing.
-        bandwidth: [l] byte/s of each link.
-    """
-
-    pointer: IntArray
-    link: IntArray
-    bandwidth: FloatArray
+    pointer: IntArray  # [d * d + 1] the links from device a to b are `link[pointer[a * d + b] .. [a * d + b + 1]]`.
+    link: IntArray  # [r] link numbers, in the order of crossing
+    bandwidth: FloatArray  # [l] byte/s of each link
 
     @classmethod
     def direct(cls, bandwidth: FloatArray) -> Routes:
@@ -104,44 +83,27 @@ class ProblemArrays(NamedTuple):
     """The arrays of a Problem for kernels; all are read-only and C-contiguous.
 
     Edges are sorted by source, so edge ``k`` is also row entry ``k`` of the successor lists.
-
-    Attributes:
-        cost: [n, d] run time [s]; inf where an operator cannot be placed.
-        successor_pointer: [n + 1] the outgoing edges of i are ``successor_pointer[i] .. [i + 1]``.
-        successor: [e] target of each edge.
-        edge_source: [e] source of each edge.
-        predecessor_pointer: [n + 1] row starts of the incoming edges.
-        predecessor: [e] source of each incoming edge, in target order.
-        predecessor_edge: [e] edge id of each incoming edge.
-        edge_bytes: [e] payload [byte].
-        edge_tensor: [e] tensor id.
-        latency: [d, d] seconds; 0 on the diagonal.
-        bandwidth: [d, d] byte/s; inf on the diagonal.
-        topological_order: [n] Kahn's order, smallest id first.
-        position: [n] inverse of the topological order: the tie-break between operators.
-        route_pointer, route_link, link_bandwidth: see :class:`Routes`.
-        asynchronous: [d] True if the host launches operators ahead of the device.
-        occupancy: [n, d] share of the device, in (0, 1], that the operator needs to run at full speed.
     """
 
-    cost: FloatArray
-    successor_pointer: IntArray
-    successor: IntArray
-    edge_source: IntArray
-    predecessor_pointer: IntArray
-    predecessor: IntArray
-    predecessor_edge: IntArray
-    edge_bytes: FloatArray
-    edge_tensor: IntArray
-    latency: FloatArray
-    bandwidth: FloatArray
-    topological_order: IntArray
-    position: IntArray
+    cost: FloatArray  # [n, d] run time [s]; inf where an operator cannot be placed
+    successor_pointer: IntArray  # [n + 1] the outgoing edges of i are `successor_pointer[i] .. [i + 1]`.
+    successor: IntArray  # [e] target of each edge
+    edge_source: IntArray  # [e] source of each edge
+    predecessor_pointer: IntArray  # [n + 1] row starts of the incoming edges
+    predecessor: IntArray  # [e] source of each incoming edge, in target order
+    predecessor_edge: IntArray  # [e] edge id of each incoming edge
+    edge_bytes: FloatArray  # [e] payload [byte]
+    edge_tensor: IntArray  # [e] tensor id
+    latency: FloatArray  # [d, d] seconds; 0 on the diagonal
+    bandwidth: FloatArray  # [d, d] byte/s; inf on the diagonal
+    topological_order: IntArray  # [n] Kahn's order, smallest id first
+    position: IntArray  # [n] inverse of the topological order: the tie-break between operators
+    # route_pointer, route_link, link_bandwidth: see Routes
     route_pointer: IntArray
     route_link: IntArray
     link_bandwidth: FloatArray
-    asynchronous: BoolArray
-    occupancy: FloatArray
+    asynchronous: BoolArray  # [d] True if the host launches operators ahead of the device
+    occupancy: FloatArray  # [n, d] share of the device, in (0, 1], that the operator needs to run at full speed
 
     __repr__ = brief
 
@@ -149,8 +111,7 @@ class ProblemArrays(NamedTuple):
 class Problem(Deferred):
     """A scheduling problem: the cost of each operator on each device, and the data that moves between devices.
 
-    Build one with :meth:`build` (a graph on a platform), :meth:`from_arrays` or :meth:`load`.
-    All arrays are read-only.
+    Build one with :meth:`build` (a graph on a platform), :meth:`from_arrays` or :meth:`load`. All arrays are read-only.
 
     Attributes:
         name: for messages and reports.
@@ -218,15 +179,14 @@ class Problem(Deferred):
             ("device", "names", self.device_names, d),
         ):
             if len(names) != count:
-                raise ProblemError(f"problem {name!r}: {len(names)} {noun} {what} for {count} {noun}s")
+                raise self._wrong(f"{len(names)} {noun} {what} for {count} {noun}s")
         self.cost = self._real("cost", cost, (n, d), finite=False)
         if n == 0 or d == 0:
             raise ProblemError(f"problem {name!r} has {n} operators and {d} devices; it needs at least one of each")
         if not tables.finite_somewhere(self.cost):
             i = int(np.flatnonzero(~np.isfinite(self.cost).any(axis=1))[0])
-            raise ProblemError(
-                f"problem {name!r}: operator {i} ({self.operator_names[i]!r}) cannot be placed on any device: "
-                "all its costs are infinite"
+            raise self._wrong(
+                f"operator {i} ({self.operator_names[i]!r}) cannot be placed on any device: all its costs are infinite"
             )
         e = len(edge_source)
         ends = [np.asarray(values).astype(np.int32) for values in (edge_source, edge_target, edge_tensor)]
@@ -246,39 +206,36 @@ class Problem(Deferred):
         self.memory_capacity = self._real("memory_capacity", memory_capacity, (d,), finite=False)
         self.memory_pool = _own_memory(d) if memory_pool is None else frozen(np.array(memory_pool, np.int32))
         if self.memory_pool.shape != (d,):
-            raise ProblemError(f"problem {name!r}: memory_pool has shape {self.memory_pool.shape}, expected ({d},)")
+            raise self._wrong(f"memory_pool has shape {self.memory_pool.shape}, expected ({d},)")
         if routes is None:
             self.route_pointer, self.route_link, links = Routes.direct(self.bandwidth)
             self.link_bandwidth = frozen(links)
         else:
             self._set_routes(routes, d)
         if np.shape(asynchronous) not in ((), (d,)):
-            raise ProblemError(f"problem {name!r}: asynchronous has shape {np.shape(asynchronous)}, expected ({d},)")
+            raise self._wrong(f"asynchronous has shape {np.shape(asynchronous)}, expected ({d},)")
         self.asynchronous: BoolArray = (
-            _never(d) if asynchronous is False else frozen(np.array(np.broadcast_to(asynchronous, (d,)), np.bool_))
+            _all(False, d) if asynchronous is False else frozen(np.array(np.broadcast_to(asynchronous, (d,)), np.bool_))
         )
         alone = isinstance(occupancy, float) and occupancy == 1.0
         self.occupancy = (
-            _whole(n, d)
+            _all(1.0, n, d)
             if alone
             else self._real("occupancy", tables.broadcast(occupancy, (n, d), "occupancy", name), (n, d))
         )
         if not alone and not ((self.occupancy > 0) & (self.occupancy <= 1)).all():
             i, a = (int(k) for k in np.argwhere(~((self.occupancy > 0) & (self.occupancy <= 1)))[0])
-            raise ProblemError(
-                f"problem {name!r}: occupancy[{i}, {a}] is {self.occupancy[i, a]}; it must be above 0 and at most 1"
-            )
+            raise self._wrong(f"occupancy[{i}, {a}] is {self.occupancy[i, a]}; it must be above 0 and at most 1")
         self.power_busy, self.power_idle, self.price = (
-            _nothing(d)
+            _all(0.0, d)
             if isinstance(value, float) and value == 0.0
             else self._real(what, tables.broadcast(value, (d,), what, name), (d,))
             for what, value in (("power_busy", power_busy), ("power_idle", power_idle), ("price", price))
         )
         if self.power_idle is not self.power_busy and (self.power_idle > self.power_busy).any():
             a = int(np.argmax(self.power_idle > self.power_busy))
-            raise ProblemError(
-                f"problem {name!r}: power_idle[{a}] is {self.power_idle[a]:g} W, above power_busy of "
-                f"{self.power_busy[a]:g} W"
+            raise self._wrong(
+                f"power_idle[{a}] is {self.power_idle[a]:g} W, above power_busy of {self.power_busy[a]:g} W"
             )
         self.successors, self.predecessors, self.topological_order = topology.arrange(
             n, self.edge_source, self.edge_target
@@ -287,20 +244,24 @@ class Problem(Deferred):
             cycle = [self.operator_names[i] for i in topology.find_cycle(self.successors, self.topological_order)]
             raise ProblemError(f"problem {name!r} has a cycle: {' -> '.join([*cycle, cycle[0]])}")
 
+    def _wrong(self, text: str) -> ProblemError:
+        """The error of an argument."""
+        return ProblemError(f"problem {self.name!r}: {text}")
+
     def _real(self, what: str, values: npt.ArrayLike, shape: tuple[int, ...], finite: bool = True) -> FloatArray:
         """Check one array of non-negative numbers and freeze a C-contiguous copy of it."""
         try:
             array = np.array(values, np.float64, order="C")
         except (OverflowError, TypeError, ValueError) as cause:
-            raise ProblemError(f"problem {self.name!r}: {what} is not an array of numbers ({cause})") from cause
+            raise self._wrong(f"{what} is not an array of numbers ({cause})") from cause
         if array.shape != shape:
-            raise ProblemError(f"problem {self.name!r}: {what} has shape {array.shape}, expected {shape}")
+            raise self._wrong(f"{what} has shape {array.shape}, expected {shape}")
         if not tables.all_within(array.reshape(-1), finite):
             bad = ~((array >= 0) & (array <= tables.LARGEST)) & (True if finite else ~np.isposinf(array))
             at = tuple(int(i) for i in np.argwhere(bad)[0])
             where = ", ".join(map(str, at))
             rule = f"between 0 and {tables.LARGEST:g}{'' if finite else ', or infinite'}"
-            raise ProblemError(f"problem {self.name!r}: {what}[{where}] is {array[at]}; it must be {rule}")
+            raise self._wrong(f"{what}[{where}] is {array[at]}; it must be {rule}")
         return frozen(array)
 
     def _between(self, what: str, values: npt.ArrayLike, d: int, diagonal: float) -> FloatArray:
@@ -313,7 +274,7 @@ class Problem(Deferred):
         if what == "bandwidth" and (array < least).any():
             a, b = (int(i) for i in np.argwhere(array < least)[0])
             slow = f"bandwidth[{a}, {b}] is {array[a, b]:g}"
-            raise ProblemError(f"problem {self.name!r}: {slow}; it must be {least:g} or more")
+            raise self._wrong(f"{slow}; it must be {least:g} or more")
         return frozen(array)
 
     def _check_edges(self, n: int, source: IntArray, target: IntArray, tensor: IntArray) -> None:
@@ -321,11 +282,11 @@ class Problem(Deferred):
         if bad.any():
             k = int(np.flatnonzero(bad)[0])
             why = "is a loop" if source[k] == target[k] else f"leaves the operators 0..{n - 1}"
-            raise ProblemError(f"problem {self.name!r}: edge {source[k]} -> {target[k]} {why}")
+            raise self._wrong(f"edge {source[k]} -> {target[k]} {why}")
         same = (np.diff(source) == 0) & (np.diff(target) == 0) & (np.diff(tensor) == 0)
         if same.any():
             k = int(np.flatnonzero(same)[0])
-            raise ProblemError(f"problem {self.name!r}: edge {source[k]} -> {target[k]} is given twice for one tensor")
+            raise self._wrong(f"edge {source[k]} -> {target[k]} is given twice for one tensor")
 
     def _shared(self, given: SharedWeights | None) -> SharedWeights:
         """Check the readers and bytes of shared weights, which :attr:`weight_bytes` counts for each reader."""
@@ -336,16 +297,16 @@ class Problem(Deferred):
         count = np.diff(pointer)
         whole = len(pointer) == len(size) + 1 and pointer[0] == 0 and pointer[-1] == len(reader)
         if not whole or (count < 2).any() or not ((reader >= 0) & (reader < n)).all():
-            raise ProblemError(f"problem {self.name!r}: a shared weight needs two readers or more among the operators")
+            raise self._wrong("a shared weight needs two readers or more among the operators")
         weight = np.repeat(np.arange(len(size)), count)
         if ((np.diff(reader) <= 0) & (np.diff(weight) == 0)).any():
-            raise ProblemError(f"problem {self.name!r}: the readers of a shared weight must ascend")
+            raise self._wrong("the readers of a shared weight must ascend")
         found = SharedWeights.from_rows(n, pointer, reader, self._real("shared_size", size, (len(size),)))
         more = found.each() > self.weight_bytes * (1 + 1e-9)
         if more.any():
             i = int(np.argmax(more))
-            raise ProblemError(
-                f"problem {self.name!r}: weight_bytes[{i}] is {self.weight_bytes[i]:g}, less than the shared weights "
+            raise self._wrong(
+                f"weight_bytes[{i}] is {self.weight_bytes[i]:g}, less than the shared weights "
                 f"of operator {i} ({self.operator_names[i]!r}), {found.each()[i]:g}"
             )
         return found
@@ -357,29 +318,26 @@ class Problem(Deferred):
         hops = np.diff(pointer)
         apart = ~np.eye(d, dtype=np.bool_).ravel()
         if len(hops) != d * d or pointer[0] != 0 or pointer[-1] != len(link) or (np.sign(hops) != apart).any():
-            raise ProblemError(f"problem {self.name!r}: routes must have links for every two different devices, only")
+            raise self._wrong("routes must have links for every two different devices, only")
         if len(link) and not (link.min() >= 0 and link.max() < len(self.link_bandwidth)):
-            raise ProblemError(f"problem {self.name!r}: a route crosses a link that does not exist")
+            raise self._wrong("a route crosses a link that does not exist")
         if (self.link_bandwidth < 1 / tables.LARGEST).any():
             slow = f"the bandwidth of a link is {self.link_bandwidth.min():g}"
-            raise ProblemError(f"problem {self.name!r}: {slow}; it must be {1 / tables.LARGEST:g} or more")
+            raise self._wrong(f"{slow}; it must be {1 / tables.LARGEST:g} or more")
         if len(link):
             owner = np.repeat(np.arange(d * d), hops)
             crossing = np.sort(owner * len(self.link_bandwidth) + link)
             twice = np.flatnonzero(np.diff(crossing) == 0)
             if len(twice):
                 pair, number = divmod(int(crossing[twice[0]]), len(self.link_bandwidth))
-                raise ProblemError(
-                    f"problem {self.name!r}: the route from device {pair // d} to {pair % d} crosses link {number} "
-                    "twice"
-                )
+                raise self._wrong(f"the route from device {pair // d} to {pair % d} crosses link {number} twice")
             least = np.minimum.reduceat(self.link_bandwidth[link], pointer[:-1][apart])
             given = self.bandwidth.ravel()[apart]
             if (least != given).any():
                 k = int(np.flatnonzero(least != given)[0])
                 a, b = divmod(int(np.flatnonzero(apart)[k]), d)
-                raise ProblemError(
-                    f"problem {self.name!r}: bandwidth[{a}, {b}] is {given[k]:g}, but the narrowest link of the route "
+                raise self._wrong(
+                    f"bandwidth[{a}, {b}] is {given[k]:g}, but the narrowest link of the route "
                     f"carries {least[k]:g} byte/s; they must be equal"
                 )
         self.route_pointer = frozen(pointer.astype(np.int32))
@@ -462,22 +420,18 @@ class Problem(Deferred):
         Args:
             cost: [n, d] run times [s]; inf = not placeable.
             edges: ``(source, target, bytes)`` triples, or an array [e, 3] of them.
-            latency: seconds, one number or [d, d].
-            bandwidth: byte/s, one number or [d, d].
+            latency, bandwidth: seconds and byte/s, one number or [d, d] each.
             tensors: tensor id of each edge; by default every edge carries a tensor of its own.
             weight_bytes: bytes of weights that an operator reads, one number or [n].
             output_bytes: bytes, one number or [n]; by default the sum over an operator's tensors, each at the size
                 of its largest edge.
             memory_capacity: bytes, one number or [d]; inf = unlimited.
             occupancy: share of a device that an operator needs to run at full speed, one number or [n, d].
-            power_busy: power of a device while it runs an operator, one number or [d], in W.
-            power_idle: power while it runs none, one number or [d], in W.
-            price: rent of a device, one number or [d], in currency/h.
+            power_busy, power_idle: power of a device while it runs an operator, or none, one number or [d] [W].
+            price: rent of a device, one number or [d] [currency/h].
             shared_weights: weights that several operators read, as pairs of their operators and bytes; part of the
                 ``weight_bytes`` of each of these operators.
-            operator_names: ``["op0", "op1", …]`` by default.
-            operator_kinds: ``"Task"`` by default.
-            device_names: ``["dev0", "dev1", …]`` by default.
+            operator_names, operator_kinds, device_names: ``["op0", …]``, ``"Task"`` and ``["dev0", …]`` by default.
             name: for messages and reports.
             notes: what an importer left out.
 
@@ -536,8 +490,7 @@ class Problem(Deferred):
 
         Args:
             cost: [n, d] run times [s]; inf = not placeable.
-            source: [e] operator at the start of each edge.
-            target: [e] operator at its end.
+            source, target: [e] operators at the start and at the end of each edge.
             payload: [e] bytes.
             name: for messages and reports.
 
@@ -557,7 +510,7 @@ class Problem(Deferred):
             output_bytes=tables.largest_payloads(n, source, payload, None),
             memory_capacity=np.full(d, np.inf),
             operator_names=_numbered("op", n),
-            operator_kinds=_repeated("Task", n),
+            operator_kinds=("Task",) * n,
             device_names=_numbered("dev", d),
             name=name,
         )
@@ -704,7 +657,7 @@ class Problem(Deferred):
     @property
     def _stored(self) -> list[str]:
         """Names of the arrays that a file holds."""
-        shared = {"occupancy": _whole(*self.cost.shape)} | dict.fromkeys(_TARIFF, _nothing(self.num_devices))
+        shared = {"occupancy": _all(1.0, *self.cost.shape)} | dict.fromkeys(_TARIFF, _all(0.0, self.num_devices))
         usual = {
             name
             for name, value in _USUAL.items()
@@ -775,10 +728,10 @@ class Problem(Deferred):
         return cls(**arrays, routes=routes, **names, notes=header.get("notes", ()))  # type: ignore[arg-type]
 
 
-@lru_cache(maxsize=8)
-def _never(d: int) -> BoolArray:
-    """[d] false, for all problems whose hosts do not run ahead."""
-    return frozen(np.zeros(d, np.bool_))
+@lru_cache(maxsize=128, typed=True)
+def _all(value: bool | float, *shape: int) -> npt.NDArray[Any]:
+    """One value throughout, such as false where hosts do not run ahead: one array for all problems of a size."""
+    return frozen(np.full(shape, value))
 
 
 @lru_cache(maxsize=8)
@@ -791,24 +744,6 @@ def _own_memory(d: int) -> IntArray:
 def _diagonal(d: int, apart: float, same: float) -> FloatArray:
     """[d, d] one number between devices and another one within them, for all problems with equal links."""
     return frozen(np.where(np.eye(d, dtype=np.bool_), same, apart))
-
-
-@lru_cache(maxsize=128)
-def _whole(n: int, d: int) -> FloatArray:
-    """[n, d] ones, for all problems of a size whose operators need whole devices."""
-    return frozen(np.ones((n, d)))
-
-
-@lru_cache(maxsize=8)
-def _nothing(d: int) -> FloatArray:
-    """[d] zeros, for all problems whose devices state no power and no price."""
-    return frozen(np.zeros(d))
-
-
-@lru_cache(maxsize=128)
-def _repeated(word: str, count: int) -> tuple[str, ...]:
-    """The kinds of operators that all have the same one."""
-    return (word,) * count
 
 
 @lru_cache(maxsize=128)

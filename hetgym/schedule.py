@@ -20,8 +20,7 @@ from hetgym.errors import InvalidSchedule, ProblemError, shown
 from hetgym.errors import size as amount
 from hetgym.problem import Problem
 
-TOLERANCE = 1e-9
-"""Rounding error that planned times may have, as a share of the makespan."""
+TOLERANCE = 1e-9  # Rounding error that planned times may have, as a share of the makespan
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,12 +113,8 @@ class Schedule:
         Args:
             assignment: [n] int32.
             rows: for each device, its operators in order, int32; not copied.
-            start: [n] planned start [s]; None for a schedule without times.
-            finish: [n] planned finish [s]; None without start times.
-            scheduler: name of the scheduler.
-            model: name of the runtime for which the times were planned.
-            lower_bound: as proved by the scheduler [s].
-            streams: largest number of operators that a device runs at the same time.
+            start, finish: [n] planned times [s]; None for a schedule without times.
+            scheduler, model, lower_bound, streams: see :class:`Schedule`.
         """
         if finish is not None and not np.isfinite(finish).all():  # costs whose sum is beyond float64
             return cls(assignment, rows, None, start, finish, model, scheduler, lower_bound, streams)
@@ -241,19 +236,12 @@ def _numbers(values: npt.ArrayLike, what: str, n: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class ValidationReport:
-    """Loads and traffic of a legal schedule, as :func:`validate` returns them.
+    """Loads and traffic of a legal schedule, as :func:`validate` returns them."""
 
-    Attributes:
-        makespan: planned makespan [s]; None without planned times.
-        device_operators: [d] number of operators on each device.
-        device_busy: [d] sum of the run times on each device [s].
-        remote_bytes: sum over all edges between different devices [byte].
-    """
-
-    makespan: float | None
-    device_operators: tuple[int, ...]
-    device_busy: tuple[float, ...]
-    remote_bytes: float
+    makespan: float | None  # planned makespan [s]; None without planned times
+    device_operators: tuple[int, ...]  # [d] number of operators on each device
+    device_busy: tuple[float, ...]  # [d] sum of the run times on each device [s]
+    remote_bytes: float  # sum over all edges between different devices [byte]
 
     __repr__ = brief
 
@@ -261,21 +249,15 @@ class ValidationReport:
 def validate(problem: Problem, schedule: Schedule, memory: bool = True) -> ValidationReport:
     """Check a schedule against its problem, without the simulator.
 
-    Rules: *coverage* (every operator has a device, and stands once in that device's order),
-    *placement* (the device can run it), *memory* (a device's capacity holds the weights that its operators read, each
-    once; outputs and copies come on top, see ``memory="enforce"`` of :class:`~hetgym.Runtime`) and *deadlock* (device
-    orders and data dependencies together
-    have no cycle). For planned times also *duration* (no operator finishes before its run time has passed),
-    *precedence* (no operator starts before its inputs can have arrived over idle links) and *exclusivity* (one
-    operator at a time on each stream of a device).
+    Rules: *coverage* (every operator has a device, and stands once in that device's order), *placement* (the device can
+    run it), *memory* (a device's capacity holds the weights that its operators read, each once; outputs and copies come
+    on top, see ``memory="enforce"`` of :class:`~hetgym.Runtime`) and *deadlock* (device orders and data dependencies
+    together have no cycle). For planned times also *duration* (no operator finishes before its run time has passed),
+    *precedence* (no operator starts before its inputs can have arrived over idle links) and *exclusivity* (one operator
+    at a time on each stream of a device).
 
     Args:
-        problem: the problem that the schedule is for.
-        schedule: the schedule to check.
         memory: false for a schedule under a runtime that ignores capacities.
-
-    Returns:
-        Loads and traffic of the schedule.
 
     Raises:
         InvalidSchedule: a rule is broken; the message names the rule and the operators.
@@ -389,11 +371,9 @@ def _count_waiting(
     number becomes 0. Operators on a cycle and those behind one keep ``waiting > 0``. Takes O(n + e).
 
     Args:
-        pointer: [n + 1] row starts of the successor lists.
-        successor: [e] targets of the edges.
+        pointer, successor: [n + 1] row starts of the successor lists, and [e] the targets of the edges.
         following: [n] the next operator on the same device; -1 for the last.
-        waiting: [n] number of operators that each waits for; 0 in the end for those that can run.
-        stack: [n] scratch.
+        waiting, stack: [n] number of operators that each waits for, 0 in the end for those that can run; scratch.
     """
     top = 0
     for i in range(len(waiting)):

@@ -4,8 +4,6 @@ Latencies are 0 and bandwidths infinite on the diagonal, so the formula gives ex
 to itself.
 """
 
-from __future__ import annotations
-
 from hetgym._kernels.jit import inlined
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
@@ -16,10 +14,7 @@ def transfer_time(p: ProblemArrays, a: int, b: int, size: float) -> float:
     """Duration of a transfer that shares its links with no other, for kernels [s].
 
     Args:
-        p: the problem.
-        a: device that sends.
-        b: device that receives; the time is 0 s if it equals ``a``.
-        size: payload [byte].
+        a, b, size: device that sends, device that receives (0 s if it is the same), and payload [byte].
     """
     return float(p.latency[a, b] + size / p.bandwidth[a, b])
 

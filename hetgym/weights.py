@@ -20,22 +20,14 @@ from hetgym.errors import ProblemError
 
 @record
 class SharedWeights(NamedTuple):
-    """The weights that several of n operators read, such as tied embeddings or those of an unrolled recurrence.
+    """The weights that several of n operators read, such as tied embeddings or those of an unrolled recurrence."""
 
-    Attributes:
-        pointer: [w + 1] the readers of weight k are ``reader[pointer[k] .. pointer[k + 1]]``, ascending.
-        reader: [r] operators.
-        size: [w] byte.
-        operator_pointer: [n + 1] the shared weights of operator i are
-            ``weight[operator_pointer[i] .. operator_pointer[i + 1]]``.
-        weight: [r] numbers of weights.
-    """
-
-    pointer: IntArray
-    reader: IntArray
-    size: FloatArray
+    pointer: IntArray  # [w + 1] the readers of weight k are `reader[pointer[k] .. pointer[k + 1]]`, ascending.
+    reader: IntArray  # [r] operators
+    size: FloatArray  # [w] byte
+    # [n + 1] the shared weights of operator i are `weight[operator_pointer[i] .. operator_pointer[i + 1]]`.
     operator_pointer: IntArray
-    weight: IntArray
+    weight: IntArray  # [r] numbers of weights
 
     __repr__ = brief
 
@@ -74,12 +66,7 @@ class SharedWeights(NamedTuple):
         return np.bincount(self.reader, np.repeat(self.size, np.diff(self.pointer)), minlength=n).astype(np.float64)
 
     def spared(self, part: IntArray, parts: int) -> FloatArray:
-        """[parts] bytes by which the sum of what operators read exceeds what a part of them holds.
-
-        Args:
-            part: [n] part of each operator, such as its device.
-            parts: number of parts.
-        """
+        """[parts] bytes by which the sum of what operators read exceeds what a part of them holds; ``part`` is [n]."""
         spared = np.zeros(parts)
         if len(self.size):
             weight, where = np.repeat(np.arange(len(self.size)), np.diff(self.pointer)), part[self.reader]
@@ -115,11 +102,7 @@ def unshared(n: int) -> SharedWeights:
 
 
 def read_shared(n: int, readers: Iterable[tuple[Sequence[int], float]], name: str) -> SharedWeights:
-    """Read pairs of operators and bytes.
-
-    Raises:
-        ProblemError: an entry is not such a pair.
-    """
+    """Read pairs of operators and bytes; ProblemError for anything else."""
     try:
         pairs = [([index(i) for i in ids], float(size)) for ids, size in readers]
     except (OverflowError, TypeError, ValueError) as cause:
@@ -132,12 +115,7 @@ def read_shared(n: int, readers: Iterable[tuple[Sequence[int], float]], name: st
 
 
 def by_name(constants: Iterable[tuple[int, str, float]], n: int) -> SharedWeights:
-    """Shared weights from the constants of n operators: constants of one name and size are one weight.
-
-    Args:
-        constants: operator, name and bytes of each constant that has a name.
-        n: number of operators.
-    """
+    """Shared weights of n operators from constants, an operator, name and bytes each: one weight a name and size."""
     readers: dict[tuple[str, float], list[int]] = defaultdict(list)
     for operator, name, size in constants:
         readers[name, size].append(operator)
@@ -149,10 +127,7 @@ def present(shared: SharedWeights, assignment: IntArray, operator: int, device: 
     """Bytes of an operator's shared weights that a device holds for other operators, for kernels.
 
     Args:
-        shared: the shared weights.
         assignment: [n] devices; that of the operator itself does not matter.
-        operator: the operator.
-        device: the device.
         before: only readers below this number count.
     """
     found = 0.0

@@ -13,14 +13,12 @@ from hetgym._types import FloatArray, Int64Array
 from hetgym.baselines.parallel.options import Options, in_flight
 from hetgym.parallel import ParallelPlan, TrainingProblem
 
-LARGEST = 1 << 27
-"""Most entries of a table; each takes 24 bytes."""
+LARGEST = 1 << 27  # Most entries of a table; each takes 24 bytes
 
 WORK = 1 << 31
 """Most work on one setting: entries that are filled in, and ways to add a stage before a suffix that are compared."""
 
-SHARE = 2
-"""A table takes at most this part of the work that is left."""
+SHARE = 2  # A table takes at most this part of the work that is left
 
 
 def cuts(
@@ -38,7 +36,6 @@ def cuts(
     tables follow that count one pool finely and the others in larger units still.
 
     Args:
-        problem: the problem.
         found: options of the stages.
         whole: False to minimise the longest stage alone.
         below: plans with this estimate or a longer one are not asked for [s].
@@ -141,7 +138,6 @@ class _Table:
         Of the pools that still have several units, the one with the most counts in units twice as large.
 
         Args:
-            limit: longest slot [s].
             fine: a pool whose units stay as they are.
         """
         while True:
@@ -183,9 +179,6 @@ class _Table:
     def suffixes(self, limit: float) -> tuple[FloatArray, Int64Array]:
         """Least sums of slots over the layers from i on.
 
-        Args:
-            limit: longest slot [s].
-
         Returns:
             [k, u, l + 1] least sum with k + 1 stages and at most u GPUs, inf if there is none; and [k, u, l + 1, 2]
             option and end of the first of them.
@@ -222,11 +215,9 @@ def _fill(
         kept: [k] micro-batches that the k-th stage from the end keeps.
         take: [o] GPUs that an option takes, as a step in the numbering of what is left.
         allowed: [u, o] True if what is left suffices for an option.
-        begin: [u] first layer of a suffix, at least.
-        end: [u] first layer of a suffix, less than this.
+        begin, end: [u] first layer of a suffix, at least, and less than.
         limit: longest slot [s].
-        sums: [k, u, l + 1] written.
-        choice: [k, u, l + 1, 2] written.
+        sums, choice: [k, u, l + 1] and [k, u, l + 1, 2], written.
     """
     options, last = slots.shape[0], slots.shape[1] - 1
     low = last  # first layer from which the stages before reach the end

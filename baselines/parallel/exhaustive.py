@@ -1,7 +1,5 @@
 """The best plan of a small training problem: by simulating all plans, and by branch and bound."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
@@ -14,11 +12,8 @@ from hetgym.errors import ProblemError, size
 from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
 from hetgym.search.search import searching
 
-MOST = 1_000_000
-"""Most plans that are simulated."""
-
-Piece = tuple[int, int, int]
-"""A stage, or a chunk of it: first layer, end, option."""
+MOST = 1_000_000  # Most plans that are simulated
+Piece = tuple[int, int, int]  # A stage, or a chunk of it: first layer, end, option
 
 
 def every_plan(problem: TrainingProblem) -> Iterator[ParallelPlan]:
@@ -63,10 +58,6 @@ def exact(problem: TrainingProblem, start: ParallelPlan | None = None) -> Parall
     option. This holds for all schedules that flush. With several chunks, every group needs M times the passes of its
     chunks, and a micro-batch must pass all of them.
 
-    Args:
-        problem: the problem.
-        start: a plan to improve on.
-
     Raises:
         ProblemError: no plan fits in memory.
     """
@@ -95,8 +86,6 @@ def known(
     """The plan.
 
     Args:
-        plan: the best plan found, None if there is none.
-        problem: the problem.
         stopped: True if Ctrl-C ended the search.
         partial: asked if there is no plan; True if the search left out some for the size of the cluster.
 
@@ -233,11 +222,11 @@ class _Search:
         if left == 0:
             self.consider(found.plan(pieces(bounds, chosen)))
             return
-        s = (len(bounds) - 1) % len(chosen)
+        stage = (len(bounds) - 1) % len(chosen)
         for end in range(at + 1, layers - left + 2) if left > 1 else (layers,):
-            slot = (found.slot[:, end] - found.slot[:, at])[found.replicas[chosen[s]]]
+            slot = (found.slot[:, end] - found.slot[:, at])[found.replicas[chosen[stage]]]
             more = load.copy()
-            more[s] += slot
+            more[stage] += slot
             ahead = max(found.turns * more.max(), (path + slot).max() + self.path[-1] - self.path[end])
             if ahead * (1 - 1e-9) < self.least:
                 self.fill(chosen, (*bounds, end), left - 1, more, path + slot)

@@ -1,7 +1,5 @@
 """What a stage may run on, and what ranges of layers cost there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -13,44 +11,29 @@ from hetgym.parallel import Group, ParallelPlan, Setting, Stage, TrainingProblem
 from hetgym.parallel.layers import Sizes
 from hetgym.pipeline.schedules import orders, peak_activations
 
-FEW = 8
-"""Most data degrees for which all mixtures of two kinds of groups are options of a stage."""
+FEW = 8  # Most data degrees for which all mixtures of two kinds of groups are options of a stage
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a stage under a setting: the groups of its replicas.
+    """Options of a stage under a setting: the groups of its replicas."""
 
-    Attributes:
-        setting: data degree d, micro-batch and schedule.
-        turns: micro-batches of a replica, M.
-        kinds: kinds of groups.
-        replicas: [o, d] number of the kind of each replica; a mixture has its first kind first.
-        used: [o, pools] GPUs of each pool that an option takes.
-        slot: [kinds, l + 1] sums of forward and backward times of the layers before each, without the weight passes
-            that a schedule may postpone [s].
-        state: [kinds, l + 1] sums of bytes that do not depend on the batch, without those of the libraries.
-        tied: [kinds] bytes of state that count for the first and for the last layer; one stage of all holds them once.
-        stash: [kinds, l + 1] sums of bytes of a micro-batch.
-        work: [l + 1] sums of the least work of the layers before each, for all replicas.
-        power: [pools] work that all GPUs of a pool do in a second.
-        room: [kinds] bytes of a GPU, less those of the libraries.
-        once: [kinds, l] bytes that each layer needs while it is computed, see :func:`passing_bytes`.
-    """
-
-    setting: Setting
-    turns: int
-    kinds: tuple[Group, ...]
-    replicas: Int64Array
-    used: Int64Array
+    setting: Setting  # data degree d, micro-batch and schedule
+    turns: int  # micro-batches of a replica, M
+    kinds: tuple[Group, ...]  # kinds of groups
+    replicas: Int64Array  # [o, d] number of the kind of each replica; a mixture has its first kind first
+    used: Int64Array  # [o, pools] GPUs of each pool that an option takes
+    # [kinds, l + 1] sums of forward and backward times of the layers before each, without the weight passes that a
+    # schedule may postpone [s]
     slot: FloatArray
-    state: FloatArray
+    state: FloatArray  # [kinds, l + 1] sums of bytes that do not depend on the batch, without those of the libraries
+    # [kinds] bytes of state that count for the first and for the last layer; one stage of all holds them once
     tied: FloatArray
-    stash: FloatArray
-    work: FloatArray
-    power: FloatArray
-    room: FloatArray
-    once: FloatArray
+    stash: FloatArray  # [kinds, l + 1] sums of bytes of a micro-batch
+    work: FloatArray  # [l + 1] sums of the least work of the layers before each, for all replicas
+    power: FloatArray  # [pools] work that all GPUs of a pool do in a second
+    room: FloatArray  # [kinds] bytes of a GPU, less those of the libraries
+    once: FloatArray  # [kinds, l] bytes that each layer needs while it is computed, see passing_bytes
 
     @property
     def data(self) -> int:
@@ -118,7 +101,6 @@ def options(problem: TrainingProblem, setting: Setting, mixed: bool = True) -> O
     """Options of a stage; None if there are none.
 
     Args:
-        problem: the problem.
         setting: data degree, micro-batch and schedule.
         mixed: also mixtures of two kinds of groups from different pools.
     """
@@ -164,13 +146,7 @@ def options(problem: TrainingProblem, setting: Setting, mixed: bool = True) -> O
 
 
 def in_flight(schedule: str, stages: int, turns: int) -> FloatArray:
-    """[k] least number of micro-batches that the k-th stage from the end keeps, in pipelines of up to ``stages``.
-
-    Args:
-        schedule: order of passes, with one chunk a stage.
-        stages: most stages.
-        turns: micro-batches.
-    """
+    """[k] least number of micro-batches that the k-th stage from the end keeps, in pipelines of up to ``stages``."""
     if schedule == "1f1b":
         return np.asarray(np.minimum(np.arange(1.0, stages + 1), turns))
     kept = np.full(stages, np.inf)

@@ -1,7 +1,5 @@
 """The table of planners of training steps, and planning with one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hetgym.baselines.parallel.exhaustive import exact, exhaustive
@@ -12,15 +10,9 @@ from hetgym.parallel import ParallelPlan, TrainingProblem
 from hetgym.problem import Problem
 
 PLANNERS: dict[str, Callable[[TrainingProblem], ParallelPlan]] = {
-    "uniform-grid": uniform_grid,
-    "pipedream": pipedream,
-    "alpa": alpa,
-    "harp": harp,
-    "sailor": sailor,
-    "search": search,
-    "exact": exact,
-    "exhaustive": exhaustive,
-}
+    "uniform-grid": uniform_grid, "pipedream": pipedream, "alpa": alpa, "harp": harp, "sailor": sailor,
+    "search": search, "exact": exact, "exhaustive": exhaustive,
+}  # fmt: skip
 """Name -> planner."""
 
 

@@ -1,10 +1,9 @@
 """Planners of the literature, in their authors' search spaces, under the cost model that all planners here share.
 
 On large clusters, ``pipedream``, ``alpa`` and ``harp`` count GPUs in units of several, see
-:func:`~hetgym.baselines.parallel.cutting.cuts`. Their estimates are then the least in these units only.
+:func:`~hetgym.baselines.parallel.cutting.cuts`; their estimates are the least in these units only. All raise
+:class:`~hetgym.ProblemError` where no plan fits in memory.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,9 +22,6 @@ def uniform_grid(problem: TrainingProblem) -> ParallelPlan:
     """The best grid of equal tensor, data and pipeline degrees with equal numbers of layers, on a single pool.
 
     All grids are simulated, as Megatron's users do (Narayanan et al., SC 2021, section 3).
-
-    Raises:
-        ProblemError: no plan fits in memory.
     """
     best, least = None, np.inf
     layers = problem.costs.layers
@@ -47,11 +43,7 @@ def uniform_grid(problem: TrainingProblem) -> ParallelPlan:
 
 
 def pipedream(problem: TrainingProblem) -> ParallelPlan:
-    """The shortest longest stage without tensor parallelism, on a single pool (Narayanan et al., SOSP 2019).
-
-    Raises:
-        ProblemError: no plan fits in memory.
-    """
+    """The shortest longest stage without tensor parallelism, on a single pool (Narayanan et al., SOSP 2019)."""
     return _least(problem, [replace(alone, tensors=(1,)) for alone in _single_pools(problem)], whole=False)
 
 
@@ -59,9 +51,6 @@ def alpa(problem: TrainingProblem) -> ParallelPlan:
     """The least sum of stages plus M - 1 times the longest, tensor degrees by stage, on a single pool.
 
     Source: Zheng et al., "Alpa", OSDI 2022, section 5. A stage's tensor degree stands for its intra-operator plan.
-
-    Raises:
-        ProblemError: no plan fits in memory.
     """
     return _least(problem, _single_pools(problem))
 
@@ -70,9 +59,6 @@ def harp(problem: TrainingProblem) -> ParallelPlan:
     """The same estimate over all pools at once: every stage has its own kind of GPUs and tensor degree.
 
     After planners of heterogeneous 1F1B pipelines such as HARP, whose replicas of a stage are equal.
-
-    Raises:
-        ProblemError: no plan fits in memory.
     """
     return _least(problem, [problem])
 
@@ -82,9 +68,6 @@ def sailor(problem: TrainingProblem) -> ParallelPlan:
 
     The search space of Strati et al., "Sailor", SOSP 2025, section 4: tensor degrees are fixed by memory for each kind
     of GPU, replicas of a stage may be of different kinds, and layers are spread evenly.
-
-    Raises:
-        ProblemError: no plan fits in memory.
     """
     best, least = None, np.inf
     with searching() as stopped:
@@ -130,11 +113,7 @@ def _filled(problem: TrainingProblem, found: Options, stages: int) -> Iterator[P
 
 
 def _plain(problem: TrainingProblem) -> list[Setting]:
-    """The settings with one chunk a stage.
-
-    Raises:
-        ProblemError: there are none.
-    """
+    """The settings with one chunk a stage; ProblemError if there are none."""
     found = [setting for setting in problem.settings() if setting.chunks == 1]
     if not found:
         raise ProblemError("training problem: this planner cuts one chunk a stage; take 'uniform-grid' or 'search'")

@@ -17,26 +17,16 @@ from hetgym.errors import ConfigError
 from hetgym.parallel import ParallelPlan, Setting, TrainingProblem
 from hetgym.search.search import searching
 
-STARTS = 2
-"""Cuts of a setting that are simulated."""
-
-KEPT = 4
-"""Plans that are improved for each schedule and number of chunks."""
-
-TRIES = 4000
-"""Most plans that are simulated in all."""
-
-SMALL = (12, 16)
-"""Most layers and GPUs of problems that branch and bound is tried on."""
-
-NODES = 10_000
-"""Most nodes of its tree."""
+STARTS = 2  # Cuts of a setting that are simulated
+KEPT = 4  # Plans that are improved for each schedule and number of chunks
+TRIES = 4000  # Most plans that are simulated in all
+SMALL = (12, 16)  # Most layers and GPUs of problems that branch and bound is tried on
+NODES = 10_000  # Most nodes of its tree
 
 Value = tuple[float, float]
 """Time of a step [s], inf if it does not fit; and how full its fullest GPU is then, which a search makes smaller."""
 
-State = tuple[Piece, ...]
-"""Stages, or their chunks in the order of the layers."""
+State = tuple[Piece, ...]  # Stages, or their chunks in the order of the layers
 
 
 def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
@@ -52,7 +42,6 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     same problem gives the same plan.
 
     Args:
-        problem: the problem.
         tries: most plans that are simulated.
 
     Raises:
@@ -253,9 +242,9 @@ class _Space:
         if self.chunks > 1:
             yield from self.neighbours_of_chunks(state)
             return
-        for s in range(len(state) - 1):
-            (first, cut, a), (_, end, b) = state[s : s + 2]
-            before, behind = state[:s], state[s + 2 :]
+        for at in range(len(state) - 1):
+            (first, cut, a), (_, end, b) = state[at : at + 2]
+            before, behind = state[:at], state[at + 2 :]
             for shift in (1, -1, 2, -2):
                 if first < cut + shift < end:
                     yield (*before, (first, cut + shift, a), (cut + shift, end, b), *behind)
@@ -263,8 +252,8 @@ class _Space:
                 yield (*before, (first, cut, b), (cut, end, a), *behind)
             for option in (a, b):
                 yield (*before, (first, end, option), *behind)
-        for s, (first, end, kept) in enumerate(state):
-            before, behind = state[:s], state[s + 1 :]
+        for at, (first, end, kept) in enumerate(state):
+            before, behind = state[:at], state[at + 1 :]
             for option in choices:
                 if option != kept:
                     yield (*before, (first, end, option), *behind)

@@ -1,10 +1,9 @@
 """Cutting pipelines: functions from a PipelineProblem to the device of each operator, and their relatives.
 
 :func:`plan_pipeline` takes one of ``PLANNERS``. ``PARTITIONERS`` holds those that return a device for each operator, by
-name; :func:`cp_sat_cut` also proves a bound, :func:`pipedream` replicates stages, :func:`annealed_cut` cuts for
-any objective and schedule,
-:func:`optimum` gives the least value of a cut along one order, :func:`time_slices` and :func:`wavefront` are for
-recurrent networks.
+name; :func:`cp_sat_cut` also proves a bound, :func:`pipedream` replicates stages, :func:`annealed_cut` cuts for any
+objective and schedule, :func:`optimum` gives the least value of a cut along one order, :func:`time_slices` and
+:func:`wavefront` are for recurrent networks.
 """
 
 from hetgym.baselines.pipeline.annealing import annealed_cut

@@ -5,8 +5,6 @@ the longest path through its passes, so a path that was critical once bounds the
 stages and rounds from below. The paths found last refuse most changes, and only the others are simulated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -37,32 +35,21 @@ from hetgym.pipeline.starts import starts
 from hetgym.pipeline.tables import CutTables
 from hetgym.search.search import clock
 
-EFFORT = 100
-"""Tries of a search without limits, for each block and device."""
-
-LEAST, MOST = 20_000, 1_000_000
-"""Fewest and most tries of such a search."""
-
-LANES = 8
-"""Most cuts that are improved side by side."""
+EFFORT = 100  # Tries of a search without limits, for each block and device
+LEAST, MOST = 20_000, 1_000_000  # Fewest and most tries of such a search
+LANES = 8  # Most cuts that are improved side by side
 
 SWEEPS = 4
 """Sweeps over the lanes, each over the better half of those before, so that each lane left gets twice as many tries."""
 
-HOT, COLD = 0.02, 1e-4
-"""First and last temperature of a lane in a sweep, as shares of the value."""
-
-FIRST_ROUND = 4_000
-"""Tries of the first round of a search within a time; each further round has twice as many."""
-
-SLICE = 5_000
-"""Most tries between two readings of the clock."""
+HOT, COLD = 0.02, 1e-4  # First and last temperature of a lane in a sweep, as shares of the value
+FIRST_ROUND = 4_000  # Tries of the first round of a search within a time; each further round has twice as many
+SLICE = 5_000  # Most tries between two readings of the clock
 
 NOW, TRIAL, BEST, FIRST = range(4)
 """Rows of layouts: the present one, the changed one, the best one, and the best one of the first lane."""
 
-TRIED, LEGAL, PRICED, KEPT = range(4)
-"""Places in the counts of a search."""
+TRIED, LEGAL, PRICED, KEPT = range(4)  # Places in the counts of a search
 
 
 class CutSearch:
@@ -75,16 +62,15 @@ class CutSearch:
     Args:
         cuts: the problem, with remainders (:func:`~hetgym.pipeline.remainders.with_remainders`); without, the search
             begins with the reference alone.
-        seed: of all draws.
 
     Attributes:
         counts: [4] tries; those that fit into memory; those that were simulated; those that were kept.
     """
 
     def __init__(self, cuts: CutProblem, seed: int = 0) -> None:
-        t = self._tables = cuts.tables
+        tables = self._tables = cuts.tables
         self._code = cuts.objective.code
-        self._passes = pass_tables(cuts.objective, len(t.capacity), len(t.wall) - 1)
+        self._passes = pass_tables(cuts.objective, len(tables.capacity), len(tables.wall) - 1)
         self._layouts = new_layouts(cuts, self._passes, FIRST + LANES)
         self._rng = generator(seed)
         self.counts = np.zeros(4, np.int64)
@@ -114,18 +100,8 @@ class CutSearch:
             for lane, first, end, total in self._round(min(length, left)):
                 if seconds is not None and clock() - began >= seconds:
                     return
-                _anneal(
-                    self._tables,
-                    self._passes,
-                    self._layouts,
-                    self._rng,
-                    lane,
-                    first,
-                    end,
-                    total,
-                    self._code,
-                    self.counts,
-                )
+                held = self._tables, self._passes, self._layouts, self._rng
+                _anneal(*held, lane, first, end, total, self._code, self.counts)
             left, length = left - length, 2 * length
 
     def _round(self, tries: int) -> Iterator[tuple[int, int, int, int]]:
@@ -141,13 +117,13 @@ class CutSearch:
 
     def _open(self, tried: list[Cut]) -> list[int]:
         """Write the best starts of different numbers of stages and rounds into lanes, and return these."""
-        t, b, found = self._tables, self._layouts, []
+        tables, layouts, found = self._tables, self._layouts, []
         for cut in tried:
-            write(b, NOW, cut)
-            for rounds in range(1, len(t.peak)):
-                value = _begin(t, self._passes, b, rounds, self._code)
+            write(layouts, NOW, cut)
+            for rounds in range(1, len(tables.peak)):
+                value = _begin(tables, self._passes, layouts, rounds, self._code)
                 if value < np.inf:
-                    found.append((value, read(b, TRIAL)))
+                    found.append((value, read(layouts, TRIAL)))
         found.sort(key=lambda pair: pair[0])
         best: dict[tuple[int, int], Cut] = {}
         for _, cut in found:
@@ -156,8 +132,8 @@ class CutSearch:
         chosen = [*best.values(), *others][:LANES]
         lanes = list(range(FIRST, FIRST + len(chosen)))
         for row, cut in zip([BEST, *lanes], [chosen[0], *chosen], strict=True):
-            write(b, row, cut)
-            _price(t, self._passes, b, row, self._code)
+            write(layouts, row, cut)
+            _price(tables, self._passes, layouts, row, self._code)
         return lanes
 
 
@@ -170,9 +146,7 @@ def annealed_cut(
         cuts: the problem, see :func:`~hetgym.pipeline.cut_problem`.
         tries: largest number of changes to try; by default :data:`EFFORT` for each block and device, within
             :data:`LEAST` and :data:`MOST`, or any number if ``seconds`` is given.
-        seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine. The
-            tables behind the first cuts are made before it counts.
-        seed: of all draws.
+        seconds: limit of wall-clock time [s], once the tables behind the first cuts are made.
 
     Returns:
         The stages of the best cut found, never worse than the reference.
@@ -199,26 +173,26 @@ def annealed_cut(
 
 
 @lean
-def _begin(t: CutTables, o: PassTables, b: Layouts, rounds: int, code: int) -> float:
+def _begin(tables: CutTables, passes: PassTables, layouts: Layouts, rounds: int, code: int) -> float:
     """Price the present layout, or the same spread over several rounds, in the row TRIAL; inf if it does not fit."""
-    p, v = b.shape[NOW, 0], b.shape[NOW, 1]
+    p, v = layouts.shape[NOW, 0], layouts.shape[NOW, 1]
     if rounds == v:
-        copy(b, NOW, TRIAL)
-    elif v > 1 or p < 2 or p * rounds >= len(t.wall):
+        copy(layouts, NOW, TRIAL)
+    elif v > 1 or p < 2 or p * rounds >= len(tables.wall):
         return np.inf
     else:
-        spread(t, b, NOW, TRIAL, rounds)
-    if not fits(t, b, TRIAL):
+        spread(tables, layouts, NOW, TRIAL, rounds)
+    if not fits(tables, layouts, TRIAL):
         return np.inf
-    set_times(t, b, TRIAL, code == TRAINING)
-    return price(o, b, TRIAL, code == THROUGHPUT)
+    set_times(tables, layouts, TRIAL, code == TRAINING)
+    return price(passes, layouts, TRIAL, code == THROUGHPUT)
 
 
 @lean
-def _price(t: CutTables, o: PassTables, b: Layouts, row: int, code: int) -> None:
+def _price(tables: CutTables, passes: PassTables, layouts: Layouts, row: int, code: int) -> None:
     """Compute the times and the value of a layout that fits."""
-    set_times(t, b, row, code == TRAINING)
-    price(o, b, row, code == THROUGHPUT)
+    set_times(tables, layouts, row, code == TRAINING)
+    price(passes, layouts, row, code == THROUGHPUT)
 
 
 # Invariants before each try: the present layout fits and its value is known; the lane's row holds the best layout of
@@ -226,9 +200,9 @@ def _price(t: CutTables, o: PassTables, b: Layouts, row: int, code: int) -> None
 # temperature. A change is kept if its value is below the limit; a bound that is not below it saves the simulation.
 @lean
 def _anneal(
-    t: CutTables,
-    o: PassTables,
-    b: Layouts,
+    tables: CutTables,
+    passes: PassTables,
+    layouts: Layouts,
     rng: np.random.Generator,
     lane: int,
     first: int,
@@ -239,24 +213,24 @@ def _anneal(
 ) -> None:
     """Improve a lane by tries from the first to before the end, out of a total over which the temperature falls."""
     if first == 0:
-        copy(b, lane, NOW)
+        copy(layouts, lane, NOW)
     for k in range(first, end):
         counts[TRIED] += 1
         kind = draw(rng, KINDS)
-        place, back = draw_place(b, NOW, kind, rng), rng.random() < 0.5
-        if not change(t, b, NOW, TRIAL, kind, place, back, rng) or not fits(t, b, TRIAL):
+        place, back = draw_place(layouts, NOW, kind, rng), rng.random() < 0.5
+        if not change(tables, layouts, NOW, TRIAL, kind, place, back, rng) or not fits(tables, layouts, TRIAL):
             continue
         counts[LEGAL] += 1
-        set_times(t, b, TRIAL, code == TRAINING)
-        limit = b.value[NOW] * (1.0 - HOT * (COLD / HOT) ** (k / total) * np.log(1.0 - rng.random()))
-        if least(b, TRIAL, len(t.capacity), limit) >= limit:
+        set_times(tables, layouts, TRIAL, code == TRAINING)
+        limit = layouts.value[NOW] * (1.0 - HOT * (COLD / HOT) ** (k / total) * np.log(1.0 - rng.random()))
+        if least(layouts, TRIAL, len(tables.capacity), limit) >= limit:
             continue
         counts[PRICED] += 1
-        if price(o, b, TRIAL, code == THROUGHPUT) >= limit:
+        if price(passes, layouts, TRIAL, code == THROUGHPUT) >= limit:
             continue
         counts[KEPT] += 1
-        copy(b, TRIAL, NOW)
-        if b.value[NOW] < b.value[lane]:
-            copy(b, NOW, lane)
-        if b.value[NOW] < b.value[BEST]:
-            copy(b, NOW, BEST)
+        copy(layouts, TRIAL, NOW)
+        if layouts.value[NOW] < layouts.value[lane]:
+            copy(layouts, NOW, lane)
+        if layouts.value[NOW] < layouts.value[BEST]:
+            copy(layouts, NOW, BEST)

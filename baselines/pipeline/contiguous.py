@@ -1,7 +1,5 @@
 """Cutting along one topological order: into equal parts, or optimally."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -13,15 +11,9 @@ from hetgym.pipeline.problem import PipelineProblem
 
 
 def equal_cut(problem: PipelineProblem) -> IntArray:
-    """As many operators on each device as on any other, all of the kind that runs the whole fastest.
+    """[n] as many operators on each device as on any other, all of the kind that runs the whole fastest.
 
     The common default: it considers neither run times of operators nor transfers across a cut.
-
-    Args:
-        problem: the pipeline to cut.
-
-    Returns:
-        [n] device of each operator.
 
     Raises:
         InvalidSchedule: a part does not fit into memory, or contains operators that the devices cannot run.
@@ -38,18 +30,11 @@ def equal_cut(problem: PipelineProblem) -> IntArray:
 
 
 def contiguous_dp(problem: PipelineProblem) -> IntArray:
-    """The best cut of a topological order among devices of any kinds, in any sequence.
+    """[n] the best cut of a topological order among devices of any kinds, in any sequence.
 
-    A[j, D], the least max-load of the first j nodes on the devices D, is the minimum over i < j and
-    devices d in D of max(A[i, D - d], load of nodes i..j on d). Devices of one kind are
-    interchangeable, so D counts them. Optimal for chains; for other graphs see
-    :func:`~hetgym.baselines.pipeline.downset_dp`. Time O(n^2 k) for each of the multisets of devices.
-
-    Args:
-        problem: the pipeline to cut.
-
-    Returns:
-        [n] device of each operator.
+    A[j, D], the least max-load of the first j nodes on the devices D, is the minimum over i < j and devices d in D of
+    max(A[i, D - d], load of nodes i..j on d); D counts the devices of each kind. Optimal for chains; for other graphs
+    see :func:`~hetgym.baselines.pipeline.downset_dp`. Time O(n^2 k) for each of the multisets of devices.
 
     Raises:
         ProblemError: no cut of that order fits into memory.

@@ -1,7 +1,5 @@
 """The optimal contiguous cut of a graph: dynamic programming over downsets."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -16,35 +14,25 @@ from hetgym.pipeline.problem import PipelineProblem
 
 
 class NodeStage(NamedTuple):
-    """Nodes of a contraction on a device of a kind; a cut of the contraction is a list of these, first one first.
+    """Nodes of a contraction on a device of a kind; a cut of the contraction is a list of these, first one first."""
 
-    Attributes:
-        nodes: bit set, node i being bit i.
-        kind: position of the kind of device.
-    """
-
-    nodes: int
-    kind: int
+    nodes: int  # bit set, node i being bit i
+    kind: int  # position of the kind of device
 
 
 def downset_dp(problem: PipelineProblem, limit: int = 200_000) -> IntArray:
-    """Cut a graph into contiguous stages with the least max-load.
+    """[n] the devices of the contiguous stages with the least max-load.
 
-    A downset holds with each operator all that it reads. The stages 1 to s of a contiguous cut make
-    a downset D, so the best cut of D among given devices is the best over all downsets D' inside D
-    and kinds of device of the slower of D' on the others and D less D' on one of that kind. Nodes
-    that must be or can be together are contracted first. A cut along one topological order gives an
-    upper bound, and stages with more work than that are not looked at.
+    A downset holds with each operator all that it reads. The stages 1 to s of a contiguous cut make a downset D, so the
+    best cut of D among given devices is the best over all downsets D' inside D and kinds of device of the slower of D'
+    on the others and D less D' on one of that kind. Nodes that must be or can be together are contracted first. A cut
+    along one topological order gives an upper bound, and stages with more work than that are not looked at.
 
     Source: Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators",
     NeurIPS 2020, section 5.
 
     Args:
-        problem: the pipeline to cut.
         limit: largest number of downsets; time grows with their square.
-
-    Returns:
-        [n] device of each operator.
 
     Raises:
         ConfigError: the graph has more downsets than the limit.
@@ -126,7 +114,6 @@ def solve(
     """The best cut into differences of the given downsets, and its max-load [s].
 
     Args:
-        problem: the pipeline to cut.
         small: its contraction.
         downsets: the empty one first, that of all nodes last; each after those inside it.
         upper: a max-load that can be reached; what is larger is of no interest [s].
@@ -148,23 +135,11 @@ def solve(
     moves, left = device_sets(counts)
     shape = len(downsets), len(left)
     value, before, kind = np.full(shape, np.inf), np.zeros(shape, np.int32), np.zeros(shape, np.int8)
-    fill_values(
-        value,
-        before,
-        kind,
-        bits[order],
-        work[order],
-        member @ cost,
-        member @ ~possible,
-        member @ small.size,
-        _words(list(small.crossing), words),
-        np.array(list(small.crossing.values()), np.float64),
-        moves,
-        left,
-        np.array([k.memory for k in problem.kinds], np.float64),
-        np.array([k.transfers for k in problem.kinds]),
-        upper * (1 + 1e-9),
-    )
+    downs = bits[order], work[order], member @ cost, member @ ~possible, member @ small.size
+    tensors = _words(list(small.crossing), words), np.array(list(small.crossing.values()), np.float64)
+    memory = np.array([k.memory for k in problem.kinds], np.float64)
+    pays = np.array([k.transfers for k in problem.kinds])
+    fill_values(value, before, kind, *downs, *tensors, moves, left, memory, pays, upper * (1 + 1e-9))
     state, row, strides = shape[1] - 1, len(order) - 1, np.cumprod([1, *(counts + 1)]).tolist()
     if not np.isfinite(value[row, state]):
         return None, math.inf

@@ -1,7 +1,5 @@
 """The dynamic program over downsets, compiled."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 
@@ -69,8 +67,7 @@ def fill_values(
 
     Args:
         value: [m, sets] written; max-load [s], inf where there is none as good as ``upper``; must be inf on entry.
-        before: [m, sets] written; row of the downset before the last stage.
-        kind: [m, sets] written; kind of device of the last stage.
+        before, kind: [m, sets] written; row of the downset before the last stage, and kind of device of that.
         bits: [m, w] downsets, each after all that it holds; the first is empty, the last is everything.
         work: [m] least work of each, not falling [s].
         cost: [m, k] work on each kind of device [s].
@@ -103,33 +100,33 @@ def fill_values(
             if rest * upper >= work[m - 1] - work[a] if rest > 0 else a == m - 1:
                 wanted[ways], without[ways], used[ways] = moves[k, 0], moves[k, 1], moves[k, 2]
                 ways += 1
-        for b in range(a - 1, -1, -1):
-            if work[a] - work[b] > upper:
+        for inner in range(a - 1, -1, -1):
+            if work[a] - work[inner] > upper:
                 break
-            if useful[b] == 0 or not _contains(bits, a, b):
+            if useful[inner] == 0 or not _contains(bits, a, inner):
                 continue
             transfers = -1.0  # not known yet
             for k in range(ways):
-                s, less, t = wanted[k], without[k], used[k]
-                load = cost[a, t] - cost[b, t]
-                if max(value[b, less], load) >= value[a, s]:
+                members, less, which = wanted[k], without[k], used[k]
+                load = cost[a, which] - cost[inner, which]
+                if max(value[inner, less], load) >= value[a, members]:
                     continue
-                if blocked[a, t] > blocked[b, t] or size[a] - size[b] > memory[t] * (1 + 1e-12):
+                if blocked[a, which] > blocked[inner, which] or size[a] - size[inner] > memory[which] * (1 + 1e-12):
                     continue
-                if pays[t]:
+                if pays[which]:
                     if transfers < 0:
-                        beyond = _beyond(bits, a, b, crossing, seconds, opened, count)
-                        transfers = max(0.0, outside[b] + beyond)
+                        beyond = _beyond(bits, a, inner, crossing, seconds, opened, count)
+                        transfers = max(0.0, outside[inner] + beyond)
                     load += transfers
-                best = max(value[b, less], load)
-                if best < value[a, s] and best <= upper:
-                    value[a, s], before[a, s], kind[a, s] = best, b, t
+                best = max(value[inner, less], load)
+                if best < value[a, members] and best <= upper:
+                    value[a, members], before[a, members], kind[a, members] = best, inner, which
         for k in range(ways):
-            s, less = wanted[k], without[k]
-            if value[a, less] < value[a, s]:
-                value[a, s], before[a, s], kind[a, s] = value[a, less], a, used[k]
-        for s in range(value.shape[1]):
-            if value[a, s] <= upper:
+            members, less = wanted[k], without[k]
+            if value[a, less] < value[a, members]:
+                value[a, members], before[a, members], kind[a, members] = value[a, less], a, used[k]
+        for members in range(value.shape[1]):
+            if value[a, members] <= upper:
                 useful[a] = 1
 
 

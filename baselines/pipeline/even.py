@@ -1,7 +1,5 @@
 """The most even of the best cuts along the order of blocks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._types import IntArray
@@ -11,23 +9,16 @@ from hetgym.pipeline.problem import PipelineProblem
 from hetgym.pipeline.reference import cut_problem
 from hetgym.pipeline.tables import counts_and_first
 
-ROUNDING = 1.0 + 1e-12
-"""Factor by which equal loads may differ that were added up in another order."""
+ROUNDING = 1.0 + 1e-12  # Factor by which equal loads may differ that were added up in another order
 
 
 def even_cut(problem: PipelineProblem) -> IntArray:
-    """The best cut along one order in which every device has a stage, and the stages are as equal as possible.
+    """[n] the best cut along one order in which every device has a stage, and the stages are as equal as possible.
 
     The slowest stage is that of :func:`~hetgym.baselines.pipeline.contiguous_dp`. Of all such cuts onto all devices it
     is the one with the least sum of squared loads, so no stage stays empty or short because another one is the slowest
     anyway. Where no cut onto all devices is as fast, or the dynamic program would take more than ``MAX_STEPS``, the
     result is that of ``contiguous_dp``.
-
-    Args:
-        problem: the pipeline to cut.
-
-    Returns:
-        [n] device of each operator.
 
     Raises:
         ProblemError: no cut along the order of blocks fits into memory.

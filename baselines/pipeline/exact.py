@@ -15,27 +15,19 @@ from hetgym.errors import ProblemError, require
 from hetgym.pipeline.contraction import Contraction, contract
 from hetgym.pipeline.problem import PipelineProblem
 
-RESOLUTION = 2.0**26
-"""Ticks of the first answer's max-load."""
+RESOLUTION = 2.0**26  # Ticks of the first answer's max-load
 
 _SLACK = 1e-12  # relative error of a float64 sum of times, generously
 
 
 @dataclass(frozen=True)
 class ProvenCut:
-    """A cut, and a bound that no contiguous cut beats.
+    """A cut, and a bound that no contiguous cut beats."""
 
-    Attributes:
-        assignment: [n] device of each operator.
-        max_load: time between two results in steady state [s].
-        lower_bound: no contiguous cut is faster [s].
-        status: ``"optimal"`` if the max-load is the bound up to the ticks' rounding, else ``"feasible"``.
-    """
-
-    assignment: IntArray
-    max_load: float
-    lower_bound: float
-    status: str
+    assignment: IntArray  # [n] device of each operator
+    max_load: float  # time between two results in steady state [s]
+    lower_bound: float  # no contiguous cut is faster [s]
+    status: str  # `"optimal"` if the max-load is the bound up to the ticks' rounding, else `"feasible"`
 
     @property
     def gap(self) -> float:
@@ -46,25 +38,20 @@ class ProvenCut:
 def cp_sat_cut(problem: PipelineProblem, seconds: float = 10.0, workers: int = 4, seed: int = 0) -> ProvenCut:
     """Minimise the max-load over all contiguous cuts, and prove how good the result is.
 
-    For graphs with too many downsets for :func:`downset_dp`. One Boolean says for each node and stage
-    whether the node is in that stage or an earlier one, which a node can only be if all that it reads
-    is; one for each stage and kind of device, which device runs the stage; one for each tensor and
-    stage, whether the stage holds some but not all of what the tensor connects. Nodes are those of
-    the contraction that :func:`downset_dp` starts from, and the best cut along one topological order
-    is the first answer.
+    For graphs with too many downsets for :func:`downset_dp`. One Boolean says for each node and stage whether the node
+    is in that stage or an earlier one, which a node can only be if all that it reads is; one for each stage and kind of
+    device, which device runs the stage; one for each tensor and stage, whether the stage holds some but not all of what
+    the tensor connects. Nodes are those of the contraction that :func:`downset_dp` starts from, and the best cut along
+    one topological order is the first answer.
 
-    Times are rounded down to ticks, so that the solver's bound holds for the problem itself; the
-    max-load of the result is worked out afresh. A cut that is not proved optimal within the time
-    depends on the machine's speed.
+    Times are rounded down to ticks, so that the solver's bound holds for the problem itself; the max-load of the result
+    is worked out afresh. A cut that is not proved optimal within the time depends on the machine's speed.
 
     Source: the model is the integer program of Tarnawski et al., NeurIPS 2020, section 5.2, with stages in
     order; the solver is that of Perron, Didier, Gay, CP 2023.
 
     Args:
-        problem: the pipeline to cut.
         seconds: wall-clock limit of the solver [s].
-        workers: the solver's threads.
-        seed: of the solver.
 
     Raises:
         ConfigError: a limit, a number of workers or a seed that is out of range.
@@ -148,23 +135,23 @@ class _Model:
         """Whole ticks; what is longer than the horizon is cut there, for it is forbidden anyway."""
         return int(min(seconds * (1.0 - _SLACK), 2.0 * self.horizon) * self.ticks)
 
-    def inside(self, i: int, s: int) -> Any:
+    def inside(self, i: int, number: int) -> Any:
         """A Boolean: a node is in a stage."""
-        here = self.model.new_bool_var(f"x{i},{s}")
-        now = self.by[i][s] if s < len(self.by[i]) else 1
-        self.model.add(here == now - (self.by[i][s - 1] if s else 0))
+        here = self.model.new_bool_var(f"x{i},{number}")
+        now = self.by[i][number] if number < len(self.by[i]) else 1
+        self.model.add(here == now - (self.by[i][number - 1] if number else 0))
         return here
 
-    def cut(self, small: Contraction, s: int, inside: list[Any]) -> Any:
+    def cut(self, small: Contraction, number: int, inside: list[Any]) -> Any:
         """Ticks that a stage pays for tensors that it holds in part."""
         paid = []
         for nodes, seconds in small.crossing.items():
-            part = self.model.new_bool_var(f"y{nodes:x},{s}")
+            part = self.model.new_bool_var(f"y{nodes:x},{number}")
             touched = [i for i in range(len(inside)) if nodes >> i & 1]
             for i, j in zip(touched, [*touched[1:], touched[0]], strict=True):
                 self.model.add(part >= inside[i] - inside[j])
             paid.append(self.down(seconds) * part)
-        total = self.model.new_int_var(0, sum(map(self.down, small.crossing.values())), f"c{s}")
+        total = self.model.new_int_var(0, sum(map(self.down, small.crossing.values())), f"c{number}")
         self.model.add(total == sum(paid))
         return total
 
@@ -173,21 +160,23 @@ class _Model:
         if cut is None:
             return
         seen = 0
-        for s, stage in enumerate(self.kind):
-            seen |= cut[s].nodes if s < len(cut) else 0
-            for t, here in stage.items():
-                if s < len(cut):
-                    self.model.add_hint(here, cut[s].kind == t)
+        for number, stage in enumerate(self.kind):
+            seen |= cut[number].nodes if number < len(cut) else 0
+            for kind, here in stage.items():
+                if number < len(cut):
+                    self.model.add_hint(here, cut[number].kind == kind)
             for i, row in enumerate(self.by):
-                if s < len(row):
-                    self.model.add_hint(row[s], bool(seen >> i & 1))
+                if number < len(row):
+                    self.model.add_hint(row[number], bool(seen >> i & 1))
 
     def read(self, solver: Any) -> list[NodeStage]:
         """The solver's stages that are not empty."""
         cut = []
         before = 0
-        for s, stage in enumerate(self.kind):
-            upto = sum(1 << i for i, row in enumerate(self.by) if s >= len(row) or solver.boolean_value(row[s]))
+        for number, stage in enumerate(self.kind):
+            upto = sum(
+                1 << i for i, row in enumerate(self.by) if number >= len(row) or solver.boolean_value(row[number])
+            )
             if upto != before:
                 kind = next(t for t, here in stage.items() if solver.boolean_value(here))
                 cut.append(NodeStage(upto & ~before, kind))

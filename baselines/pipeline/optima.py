@@ -1,7 +1,5 @@
 """The best cut of a problem's blocks along their order, where a dynamic program finds it in short time."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import jit
@@ -11,8 +9,7 @@ from hetgym.pipeline.cuts import CutProblem, Stage
 from hetgym.pipeline.objective import LATENCY, THROUGHPUT
 from hetgym.pipeline.tables import counts_and_first
 
-MAX_STEPS = 20_000_000
-"""Most steps of a dynamic program."""
+MAX_STEPS = 20_000_000  # Most steps of a dynamic program
 
 
 def optimum(cuts: CutProblem) -> float:
@@ -41,10 +38,8 @@ def optimum(cuts: CutProblem) -> float:
 def least_latency(cuts: CutProblem) -> list[Stage]:
     """The cut with which N requests take least: L + (N - 1) X, L being the sum of the loads and X the largest.
 
-    For each load that X can be, a dynamic program over blocks and sets of devices finds the least L.
-
-    Args:
-        cuts: a problem of which some cut fits into memory.
+    For each load that X can be, a dynamic program over blocks and sets of devices finds the least L. Some cut must fit
+    into memory.
     """
     requests, counts = cuts.objective.turns, counts_and_first(cuts.problem)[0]
     load = stage_loads(cuts)
@@ -77,18 +72,18 @@ def traced(cuts: CutProblem, begin: Int64Array, kind: Int64Array, members: int) 
 
 def stage_loads(cuts: CutProblem) -> FloatArray:
     """[k, n + 1, n + 1] seconds of a stage of blocks i to before j on a device of a kind; inf if they do not fit."""
-    t = cuts.tables
+    tables = cuts.tables
     counts, first = counts_and_first(cuts.problem)
-    n = len(t.wall) - 1
+    n = len(tables.wall) - 1
     i, j = np.arange(n + 1)[:, None], np.arange(n + 1)[None, :]
     load = np.full((len(counts), n + 1, n + 1), np.inf)
     for kind in np.flatnonzero(counts).tolist():
         d = first[kind]
-        seconds = t.forward[:, d]
+        seconds = tables.forward[:, d]
         whole = np.concatenate([[0.0], np.cumsum(np.where(np.isfinite(seconds), seconds, 0.0))])
-        paid = t.comm if t.pays[d] else 0.0
-        fits = (i < j) & (j <= t.wall[:, d][:, None])
-        fits &= t.size <= t.capacity[d]
+        paid = tables.comm if tables.pays[d] else 0.0
+        fits = (i < j) & (j <= tables.wall[:, d][:, None])
+        fits &= tables.size <= tables.capacity[d]
         load[kind] = np.where(fits, whole[None, :] - whole[:, None] + paid, np.inf)
     return load
 
@@ -122,15 +117,15 @@ def _fill_least_sum(
     for j in range(1, load.shape[1]):
         for i in range(j):
             stride = 1
-            for t in range(len(counts)):
-                here = load[t, i, j]
+            for which in range(len(counts)):
+                here = load[which, i, j]
                 if here <= limit and here < np.inf:
                     for members in range(value.shape[1]):
-                        if members // stride % (counts[t] + 1) == 0:
+                        if members // stride % (counts[which] + 1) == 0:
                             continue
                         total = value[i, members - stride] + here
                         if total < value[j, members]:
                             value[j, members] = total
                             begin[j, members] = i
-                            kind[j, members] = t
-                stride *= counts[t] + 1
+                            kind[j, members] = which
+                stride *= counts[which] + 1

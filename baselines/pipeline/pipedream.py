@@ -1,15 +1,12 @@
 """PipeDream: stages of equal devices that may be replicated."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from hetgym._sums import summed
-from hetgym._types import FloatArray
+from hetgym._types import FloatArray, Int64Array
 from hetgym.errors import ConfigError, ProblemError
 from hetgym.pipeline.contraction import contract
 from hetgym.pipeline.problem import PipelineProblem
@@ -17,28 +14,18 @@ from hetgym.pipeline.problem import PipelineProblem
 
 @dataclass(frozen=True)
 class ReplicatedStage:
-    """A stage and the devices that share its micro-batches.
+    """A stage and the devices that share its micro-batches."""
 
-    Attributes:
-        operators: ids.
-        devices: numbers of the devices, one for each replica.
-    """
-
-    operators: tuple[int, ...]
-    devices: tuple[int, ...]
+    operators: tuple[int, ...]  # ids
+    devices: tuple[int, ...]  # numbers of the devices, one for each replica
 
 
 @dataclass(frozen=True)
 class ReplicatedPlan:
-    """Stages with their replicas, as :func:`pipedream` cuts them.
+    """Stages with their replicas, as :func:`pipedream` cuts them."""
 
-    Attributes:
-        stages: first stage first.
-        seconds: time between two results in steady state, by PipeDream's estimate.
-    """
-
-    stages: tuple[ReplicatedStage, ...]
-    seconds: float
+    stages: tuple[ReplicatedStage, ...]  # first stage first
+    seconds: float  # time between two results in steady state, by PipeDream's estimate
 
     @property
     def in_flight(self) -> int:
@@ -51,11 +38,10 @@ def pipedream(
 ) -> ReplicatedPlan:
     """Cut a chain into stages, and say how many devices share each.
 
-    With T(i..j, m) = max(work of i..j, 4 (m - 1) size of i..j / (m bandwidth)) / m, the time of a stage
-    on m devices that exchange the gradients of its weights, the best time of the first j blocks on m
-    devices is A(j, m) = min(T(1..j, m), min over i < j, r < m of max(A(i, m - r), 2 cut(i), T(i+1..j, r))),
-    where cut(i) is the time in which the tensors that cross the cut move once: forward, and their
-    gradients backward. Graphs are cut along a topological order.
+    With T(i..j, m) = max(work of i..j, 4 (m - 1) size of i..j / (m bandwidth)) / m, the time of a stage on m devices
+    that exchange the gradients of its weights, the best time of the first j blocks on m devices is A(j, m) =
+    min(T(1..j, m), min over i < j, r < m of max(A(i, m - r), 2 cut(i), T(i+1..j, r))), where cut(i) is the time in
+    which the tensors that cross the cut move once, forward or backward. Graphs are cut along a topological order.
 
     Source: Narayanan et al., "PipeDream", SOSP 2019, section 3.1.
 
@@ -107,7 +93,7 @@ def pipedream(
     return ReplicatedPlan(tuple(stages), float(value[n, best]))
 
 
-def _rows(choice: npt.NDArray[np.int64], devices: int) -> list[tuple[int, int, int]]:
+def _rows(choice: Int64Array, devices: int) -> list[tuple[int, int, int]]:
     """First block, end and replicas of each stage of the best cut of all blocks on `devices` devices."""
     rows, j, m = [], len(choice) - 1, devices
     while j > 0:
@@ -119,7 +105,7 @@ def _rows(choice: npt.NDArray[np.int64], devices: int) -> list[tuple[int, int, i
 
 def _table(
     work: FloatArray, size: FloatArray, cut: FloatArray, devices: int, limit: float, bandwidth: float, add: bool
-) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+) -> tuple[FloatArray, Int64Array]:
     """A(j, m) and, behind it, (i, r): the last stage is i..j on r devices."""
     n = len(work) - 1
     value: FloatArray = np.full((n + 1, devices + 1), np.inf)

@@ -1,7 +1,5 @@
 """plan_pipeline: the best stages of a pipeline on a given number of devices."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -34,11 +32,8 @@ def _proven(problem: PipelineProblem) -> IntArray:
 PLANNERS: dict[str, Callable[[PipelineProblem], IntArray]] = {**PARTITIONERS, "cp-sat": _proven}
 """Methods of :func:`plan_pipeline` by name; ``cp-sat`` needs OR-Tools."""
 
-OBJECTIVES = ("throughput", "memory")
-"""Objectives of :func:`plan_pipeline`."""
-
-MAX_SETS = 1000
-"""Most sets of devices that are tried."""
+OBJECTIVES = ("throughput", "memory")  # Objectives of plan_pipeline
+MAX_SETS = 1000  # Most sets of devices that are tried
 
 
 def plan_pipeline(
@@ -47,7 +42,6 @@ def plan_pipeline(
     """Cut a pipeline into stages on the devices that suit it best.
 
     Args:
-        problem: the pipeline to cut.
         stages: number of devices that may be used; by default all. Of different kinds the best set is chosen.
         planner: one of :data:`PLANNERS`.
         objective: ``"throughput"``: the slowest stage takes as little time as possible; ``"memory"``: the fullest

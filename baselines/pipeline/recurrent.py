@@ -1,7 +1,5 @@
 """Recurrent networks: slices of time as pipeline stages of many tasks, and a wavefront over layers for one."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import Literal
@@ -27,15 +25,13 @@ def time_slices(
 ) -> FlowShop:
     """Cut the time steps of a recurrent network into slices, one a device, for a row of tasks.
 
-    A task passes through the slices in order, handing its state on, while others use the devices
-    before and behind. With X_s the time of slice s, a task alone takes L = sum X + transfers, and N take
-    L + (N - 1) max X. With at most K in flight every K-th waits for the one K before it: N take
-    max(0, L - K max X) more for each K that others follow.
+    A task passes through the slices in order, handing its state on, while others use the devices before and behind.
+    With X_s the time of slice s, a task alone takes L = sum X + transfers, and N take L + (N - 1) max X. With at most K
+    in flight every K-th waits for the one K before it: N take max(0, L - K max X) more for each K that others follow.
 
-    All sets of devices are tried, each alone among them, so the plan is never worse than a single device;
-    for a set, every value that the largest X can take; for that, steps go to the fastest device that
-    has room. Of the orders of a set the one whose transfers are least is taken. Both make L least, and the
-    time of N tasks falls with L and max X, so no other cut is better.
+    All sets of devices are tried, each alone among them, so the plan is never worse than a single device; for a set,
+    every value that the largest X can take; for that, steps go to the fastest device that has room. Of the orders of a
+    set the one whose transfers are least is taken. The time of N tasks falls with L and max X, so no cut is better.
 
     Source: the idea of pipelining slices of time over tasks is that of a dissertation on inference on CPU
     and GPU; this is our reading of it.
@@ -107,10 +103,9 @@ def wavefront(
 ) -> tuple[FlowShop, int]:
     """Run a task on several devices: each holds some layers and works some time steps behind the last.
 
-    Layer l at step t needs layer l - 1 at t and layer l at t - 1, so devices that hold consecutive layers
-    can work on a chunk of steps each, a front moving through the grid. Layers are cut so that the
-    slowest device has least work for a step, for every sequence of devices; then every length of a
-    chunk is tried: short ones fill the pipeline sooner, long ones start less often.
+    Layer l at step t needs layer l - 1 at t and layer l at t - 1, so devices that hold consecutive layers can work on a
+    chunk of steps each, a front moving through the grid. Layers are cut so that the slowest device has least work for a
+    step, for every sequence of devices; then every length of a chunk is tried.
 
     Source: after W-Par (Sharma et al., ICS 2020), for devices that differ.
 
@@ -164,14 +159,14 @@ def _min_max_cut(layers: FloatArray) -> list[int]:
     value = np.full((stages + 1, n + 1), np.inf)
     cut = np.zeros((stages + 1, n + 1), np.int64)
     value[0, 0] = 0.0
-    for s in range(1, stages + 1):
-        for j in range(s, n + 1):
-            options = np.maximum(value[s - 1, :j], total[j, s - 1] - total[:j, s - 1])
-            cut[s, j] = int(np.argmin(options))
-            value[s, j] = options[cut[s, j]]
+    for stage in range(1, stages + 1):
+        for j in range(stage, n + 1):
+            options = np.maximum(value[stage - 1, :j], total[j, stage - 1] - total[:j, stage - 1])
+            cut[stage, j] = int(np.argmin(options))
+            value[stage, j] = options[cut[stage, j]]
     cuts, j = [], n
-    for s in range(stages, 1, -1):
-        j = int(cut[s, j])
+    for stage in range(stages, 1, -1):
+        j = int(cut[stage, j])
         cuts.append(j)
     return cuts[::-1]
 

@@ -4,8 +4,6 @@ Numba keeps compiled functions beside their source or in the user's folder of ca
 in containers that run as another user, they go to a temporary folder of this user.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -23,8 +21,7 @@ import numba
 from hetgym._input.parts import PACKAGE, part
 from hetgym._kernels.internals import fit
 
-FOLDER = "NUMBA_CACHE_DIR"
-"""Variable of the environment that names the folder of compiled functions."""
+FOLDER = "NUMBA_CACHE_DIR"  # Variable of the environment that names the folder of compiled functions
 
 _IMPORT = re.compile(rb"^from (hetgym[\w.]*) import", re.MULTILINE)
 
@@ -169,9 +166,7 @@ def save_kernel(index: Any, key: Any, data: Any) -> None:
     the same number, and from then on the index of one names the code of the other.
 
     Args:
-        index: Numba's ``IndexDataCacheFile`` of a function.
         key: types, processor and code of the kernel.
-        data: the kernel.
     """
     made_from = hashlib.sha256(index._dump((index._version, index._source_stamp, key))).hexdigest()
     name = f"{index._index_name.removesuffix('.nbi')}.{made_from[:24]}.nbc"

@@ -11,8 +11,6 @@ only the flags that are set are compared.
 The kernels are the same, and compile sooner: see ``benchmarks/first_run.py``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from numba import types

@@ -3,35 +3,25 @@
 Unlike lists of tuples with ``heapq``, these neither count references nor grow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hetgym._kernels.jit import inlined, step
 from hetgym._kernels.records import record
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import FloatArray, Int64Array, IntArray
 
 
 @record
 class Heaps(NamedTuple):
-    """Several heaps, one after the other.
+    """Several heaps, one after the other."""
 
-    Attributes:
-        key: [total capacity] keys of the items; the smallest of each heap comes first.
-        code: [total capacity] their codes.
-        first: [heaps] index at which each heap begins.
-        size: [heaps] items in each heap.
-    """
-
-    key: FloatArray
-    code: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
-    size: IntArray
+    key: FloatArray  # [total capacity] keys of the items; the smallest of each heap comes first
+    code: Int64Array  # [total capacity] their codes
+    first: Int64Array  # [heaps] index at which each heap begins
+    size: IntArray  # [heaps] items in each heap
 
 
 def new_heaps(capacities: Sequence[int]) -> Heaps:

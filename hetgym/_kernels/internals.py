@@ -4,8 +4,6 @@ The changes make kernels compile sooner and keep cached kernels from outliving t
 depend on them: with a Numba whose internals differ, kernels are compiled as Numba itself does it.
 """
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 from importlib import import_module

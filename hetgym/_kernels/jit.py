@@ -1,7 +1,5 @@
 """Compilation by Numba, the same for every kernel: cached on disk, and with IEEE arithmetic as written."""
 
-from __future__ import annotations
-
 import gc
 import signal
 import sys
@@ -171,8 +169,7 @@ class Compiling(Listener):  # type: ignore[misc]
             print("hetgym: compiling kernels once …", file=sys.stderr, flush=True)
 
 
-compiling = Compiling()
-"""The listener of this process."""
+compiling = Compiling()  # The listener of this process
 
 if register is not None:
     register("numba:compile", compiling)

@@ -12,8 +12,6 @@ Invariants: the arrays stay alive, at the same addresses, for as long as kernels
 care of; and the row does not change while a kernel runs, since the compiler treats it as constant.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -56,15 +54,10 @@ def width(record: Any) -> int:
 
 
 class Entry(NamedTuple):
-    """A record with its row, for records that are stored again and again: to collect the addresses takes longest.
+    """A record with its row, for records that are stored again and again: to collect the addresses takes longest."""
 
-    Attributes:
-        record: a named tuple of C-contiguous arrays, or of further such tuples.
-        row: [width] addresses and shapes of its arrays.
-    """
-
-    record: Any
-    row: Int64Array
+    record: Any  # a named tuple of C-contiguous arrays, or of further such tuples
+    row: Int64Array  # [width] addresses and shapes of its arrays
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the record alone: copies of its arrays are elsewhere."""
@@ -77,8 +70,7 @@ def entry(record: Any) -> Entry:
     return Entry(record, row[: _copy_row(record, row)].copy())
 
 
-_WIDEST = 512
-"""Most integers of a row."""
+_WIDEST = 512  # Most integers of a row
 
 
 class Record(types.Type):  # type: ignore[misc]
@@ -149,11 +141,8 @@ def _row_of_tuple(record: Any, value: Any, c: Any) -> NativeValue:
     return NativeValue(c.builder.call(asm, [row]), is_error=failed)
 
 
-_ARRAY, _DATA = 5, 4
-"""Words of Numba's structure of an array before its shape; the one that is the address."""
-
-_MOST_DIMENSIONS = 4
-"""Dimensions that an array in a record may have."""
+_ARRAY, _DATA = 5, 4  # Words of Numba's structure of an array before its shape; the one that is the address
+_MOST_DIMENSIONS = 4  # Dimensions that an array in a record may have
 
 
 def _write_row(record: Any, value: Any, c: Any, places: tuple[Any, Any, Any], at: int) -> tuple[int, Any]:

@@ -4,8 +4,6 @@ Threads share a list of items, such as lanes, and each takes the next item as so
 that starts late, as one that has to be woken does, holds nobody up, and items may take as long as they like.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time
@@ -48,7 +46,6 @@ def share(work: Callable[[Int64Array], object], items: Int64Array, threads: int)
     Args:
         work: calls the kernel with a list, from which it takes items by :func:`take` until none is left, and says
             :func:`done` of each. What it does with one item must not depend on the others.
-        items: none of them negative.
         threads: how many, this one included.
     """
     shared = listed(items)
@@ -114,17 +111,11 @@ def _finished(shared: Int64Array, patience: int) -> bool:
 
 
 class _Task(NamedTuple):
-    """Work for another thread, which finds nothing left to do if it comes too late.
+    """Work for another thread, which finds nothing left to do if it comes too late."""
 
-    Attributes:
-        work: see :func:`share`.
-        shared: the list of items.
-        ended: gets the error with which the work ended, or None.
-    """
-
-    work: Callable[[Int64Array], object]
-    shared: Int64Array
-    ended: list[BaseException | None]
+    work: Callable[[Int64Array], object]  # see share
+    shared: Int64Array  # the list of items
+    ended: list[BaseException | None]  # gets the error with which the work ended, or None
 
 
 class _Team:

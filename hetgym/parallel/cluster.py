@@ -1,7 +1,5 @@
 """Clusters: pools of equal nodes with equal GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,25 +11,18 @@ from hetgym.device import Device
 from hetgym.errors import PlatformError, unknown_name
 from hetgym.parallel.network import Network
 
-MOST = 1 << 17
-"""Most GPUs of a pool."""
+MOST = 1 << 17  # Most GPUs of a pool
 
 
 @dataclass(frozen=True)
 class Pool:
     """Equal nodes with equal GPUs.
 
-    Args:
-        device: one GPU; its name is the pool's.
-        nodes: number of nodes.
-        per_node: GPUs of a node.
-        network: connections of its GPUs.
-
     Raises:
         PlatformError: a number out of range.
     """
 
-    device: Device
+    device: Device  # one GPU; its name is the pool's
     nodes: int
     per_node: int
     network: Network
@@ -93,10 +84,6 @@ class Pool:
 class Cluster:
     """Pools of GPUs that reach each other. Two pools communicate at the pace of the slower network.
 
-    Args:
-        name: for messages and reports.
-        pools: the pools.
-
     Raises:
         PlatformError: no pools, or a name used twice.
     """
@@ -119,11 +106,7 @@ class Cluster:
         return {pool.name: pool for pool in self.pools}
 
     def __getitem__(self, name: str) -> Pool:
-        """The pool of a given name.
-
-        Raises:
-            UnknownName: no such pool.
-        """
+        """The pool of a given name; UnknownName if there is none."""
         if name not in self._by_name:
             raise unknown_name(f"pool of cluster {self.name!r}", name, list(self._by_name))
         return self._by_name[name]

@@ -1,7 +1,5 @@
 """Frameworks: what a training program adds to the kernels of a model, in time and in memory."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from hetgym._input.config import check_number
@@ -14,49 +12,35 @@ from hetgym.errors import ConfigError, unknown_name
 class Framework:
     """Time and memory that a training program adds.
 
-    Args:
-        dispatch: time of the host to launch an operator [s]; the GPU runs behind the host.
-        straggle: relative growth of the host's time with each pair of ranks of a tensor-parallel group, whose
-            all-reduces wait for the slowest rank.
-        turn: time that each micro-batch costs on a stage beyond its operators: data, schedule, loss scaling [s].
-        recompute: True if the backward pass recomputes the activations of a layer from its input.
-        blocking: True if a stage computes nothing while it sends to, or receives from, another stage.
-        scatter: True if each GPU of a group sends its share of what a stage hands on, False if it sends all.
-        overlap: True if gradients are reduced while the last backward pass runs.
-        gradient_bytes: bytes of a gradient as it is reduced.
-        state_bytes: bytes of a parameter, its gradient and its optimizer state that stay in memory.
-        update_bytes: bytes that the optimizer reads and writes for each parameter.
-        context_bytes: memory that the libraries take on every GPU [byte].
-        zero: what the replicas of a stage share out among them: 0 nothing, 1 the optimizer's state, 2 also gradients,
-            3 also parameters (Rajbhandari et al., "ZeRO", SC 2020).
-        weight_bytes: bytes of a parameter that passes compute with, part of ``state_bytes``.
-        kept_bytes: bytes of a gradient that stays in memory until the optimizer runs, part of ``state_bytes``.
-        sequence: True if tensor-parallel groups share out the tokens of what they do not split by columns: norms,
-            dropouts and the residual stream (Korthikanti et al., "Reducing Activation Recomputation in Large
-            Transformer Models", MLSys 2023). Known to :class:`TransformerLayers`, not to profiles.
-        working: True if memory counts the activations of the layer that is being recomputed.
-
     Raises:
         ConfigError: a number that is negative or not finite, no such stage of ZeRO, or parts of the state that are
             more than the state.
     """
 
-    dispatch: float = 0.0
+    dispatch: float = 0.0  # time of the host to launch an operator [s]; the GPU runs behind the host
+    # relative growth of the host's time with each pair of ranks of a tensor-parallel group, whose all-reduces wait for
+    # the slowest rank
     straggle: float = 0.0
+    # time that each micro-batch costs on a stage beyond its operators: data, schedule, loss scaling [s]
     turn: float = 0.0
-    recompute: bool = False
-    blocking: bool = True
-    scatter: bool = False
-    overlap: bool = False
-    gradient_bytes: float = 2.0
-    state_bytes: float = 18.0
-    update_bytes: float = 28.0
-    context_bytes: float = 0.0
+    recompute: bool = False  # True if the backward pass recomputes the activations of a layer from its input
+    blocking: bool = True  # True if a stage computes nothing while it sends to, or receives from, another stage
+    scatter: bool = False  # True if each GPU of a group sends its share of what a stage hands on, False if it sends all
+    overlap: bool = False  # True if gradients are reduced while the last backward pass runs
+    gradient_bytes: float = 2.0  # bytes of a gradient as it is reduced
+    state_bytes: float = 18.0  # bytes of a parameter, its gradient and its optimizer state that stay in memory
+    update_bytes: float = 28.0  # bytes that the optimizer reads and writes for each parameter
+    context_bytes: float = 0.0  # memory that the libraries take on every GPU [byte]
+    # what the replicas of a stage share out among them: 0 nothing, 1 the optimizer's state, 2 also gradients, 3 also
+    # parameters (Rajbhandari et al., "ZeRO", SC 2020)
     zero: int = 0
-    weight_bytes: float = 2.0
-    kept_bytes: float = 4.0
+    weight_bytes: float = 2.0  # bytes of a parameter that passes compute with, part of `state_bytes`
+    kept_bytes: float = 4.0  # bytes of a gradient that stays in memory until the optimizer runs, part of `state_bytes`
+    # True if tensor-parallel groups share out the tokens of what they do not split by columns: norms, dropouts and the
+    # residual stream (Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", MLSys 2023).
+    # Known to TransformerLayers, not to profiles.
     sequence: bool = False
-    working: bool = False
+    working: bool = False  # True if memory counts the activations of the layer that is being recomputed
 
     def __post_init__(self) -> None:
         for name, value in self.__dict__.items():

@@ -1,7 +1,5 @@
 """Layers of a model as a planner sees them: times of their passes and bytes, by pool, tensor degree and micro-batch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -15,35 +13,23 @@ from hetgym.parallel.framework import Framework
 
 
 class Passes(NamedTuple):
-    """Times of one micro-batch on a group of GPUs, all-reduces of tensor parallelism included.
+    """Times of one micro-batch on a group of GPUs, all-reduces of tensor parallelism included."""
 
-    Attributes:
-        forward: [l] seconds of the forward pass of each layer.
-        backward: [l] seconds of the backward pass, recomputation included.
-        update: [l] seconds of the optimizer, once a step.
-    """
-
-    forward: FloatArray
-    backward: FloatArray
-    update: FloatArray
+    forward: FloatArray  # [l] seconds of the forward pass of each layer
+    backward: FloatArray  # [l] seconds of the backward pass, recomputation included
+    update: FloatArray  # [l] seconds of the optimizer, once a step
 
 
 class Sizes(NamedTuple):
-    """Sizes of the layers on one GPU of a group.
+    """Sizes of the layers on one GPU of a group."""
 
-    Attributes:
-        parameters: [l] number of parameters.
-        stash: [l] bytes that a sample leaves in memory between the passes.
-        boundary: [l] bytes of a sample that the layer hands to the next one, of the whole group.
-        work: [l] bytes of a sample that the layer needs while its activations are recomputed; empty if not known.
-        tied: parameters that the first and the last layer share, counted for both; a stage with both holds them once,
-            and otherwise the stages of both hold a copy each and sum up its gradient.
-    """
-
-    parameters: FloatArray
-    stash: FloatArray
-    boundary: FloatArray
+    parameters: FloatArray  # [l] number of parameters
+    stash: FloatArray  # [l] bytes that a sample leaves in memory between the passes
+    boundary: FloatArray  # [l] bytes of a sample that the layer hands to the next one, of the whole group
+    # [l] bytes of a sample that the layer needs while its activations are recomputed; empty if not known
     work: FloatArray = frozen(np.zeros(0))
+    # parameters that the first and the last layer share, counted for both; a stage with both holds them once, and
+    # otherwise the stages of both hold a copy each and sum up its gradient
     tied: float = 0.0
 
     def held(self, layers: slice) -> float:

@@ -1,7 +1,5 @@
 """Clusters from YAML files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

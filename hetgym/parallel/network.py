@@ -1,7 +1,5 @@
 """Networks of clusters: times of transfers and all-reduces within a node and between nodes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,13 +32,9 @@ class Network(Protocol):
 
 @dataclass(frozen=True)
 class Nccl:
-    """NCCL by the figures of the links, see :mod:`hetgym.costs.collectives`.
+    """NCCL by the figures of the links, see :mod:`hetgym.costs.collectives`."""
 
-    Args:
-        links: the links of a node and its adapters.
-    """
-
-    links: Links
+    links: Links  # the links of a node and its adapters
 
     def send(self, size: float, nodes: int) -> float:
         """Time of a transfer [s]."""
@@ -59,12 +53,6 @@ class Nccl:
 class Wire:
     """A measured connection: seconds = latency + bytes / bandwidth(bytes).
 
-    Args:
-        latency: time of an empty message [s].
-        sizes: message sizes, in rising order [byte].
-        bandwidths: payload bandwidth at each size [byte/s]; between them it is linear in the logarithm of the size,
-            beyond them constant.
-
     Raises:
         PlatformError: no sizes, sizes that do not rise, another number of bandwidths than of sizes, or a number out of
             range.
@@ -74,8 +62,10 @@ class Wire:
     (10000000000.0, 1000000000.0, 0.000105)
     """
 
-    latency: float
-    sizes: tuple[float, ...]
+    latency: float  # time of an empty message [s]
+    sizes: tuple[float, ...]  # message sizes, in rising order [byte]
+    # payload bandwidth at each size [byte/s]; between them it is linear in the logarithm of the size, beyond them
+    # constant
     bandwidths: tuple[float, ...]
 
     def __post_init__(self) -> None:
@@ -110,14 +100,11 @@ class MeasuredNetwork:
     """A network with measured messages; all-reduces are rings of such messages.
 
     In a ring every GPU sends 2 (gpus - 1) parts of size / gpus (Patarasuk and Yuan, JPDC 69(2), 2009).
-
-    Args:
-        between: a GPU's connection to another node while all GPUs of its node send.
-        inside: number of GPUs -> connection of two GPUs of a node while that many send; the next larger number counts
-            for others, and ``between`` where none was measured.
     """
 
-    between: Wire
+    between: Wire  # a GPU's connection to another node while all GPUs of its node send
+    # number of GPUs -> connection of two GPUs of a node while that many send; the next larger number counts for others,
+    # and `between` where none was measured
     inside: Mapping[int, Wire] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:

@@ -1,11 +1,9 @@
 """Plans of a training step on a cluster: stages, groups of GPUs, tensor and data degrees, micro-batches."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +15,16 @@ from hetgym._text import brief
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.pipeline import SCHEDULES
 
-FORMAT = "hetgym-parallel-plan"
-"""Name of the file format."""
-
-LONGEST = 1 << 26
-"""Longest plan file [byte]: a million groups."""
+FORMAT = "hetgym-parallel-plan"  # Name of the file format
+LONGEST = 1 << 26  # Longest plan file [byte]: a million groups
 
 
 @dataclass(frozen=True)
 class Group:
-    """The GPUs that hold one replica of a stage and share its tensors.
+    """The GPUs that hold one replica of a stage and share its tensors."""
 
-    Args:
-        pool: name of the pool of GPUs, see :class:`~hetgym.parallel.Pool`.
-        tensor: number of GPUs, the tensor-parallel degree.
-    """
-
-    pool: str
-    tensor: int = 1
+    pool: str  # name of the pool of GPUs, see Pool
+    tensor: int = 1  # number of GPUs, the tensor-parallel degree
 
     def __post_init__(self) -> None:
         if not isinstance(self.pool, str):
@@ -44,17 +34,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Stage:
-    """Consecutive layers, and the groups that hold a replica of them.
+    """Consecutive layers, and the groups that hold a replica of them."""
 
-    Args:
-        first: first layer.
-        last: last layer, inclusive.
-        groups: one group for each data-parallel replica.
-    """
-
-    first: int
-    last: int
-    groups: tuple[Group, ...]
+    first: int  # first layer
+    last: int  # last layer, inclusive
+    groups: tuple[Group, ...]  # one group for each data-parallel replica
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(self.groups))
@@ -82,15 +66,6 @@ class ParallelPlan:
     the interleaved schedule with v chunks, the stages are the v x p pieces of the model; piece k lies on the GPUs of
     piece k - p.
 
-    Args:
-        stages: the stages in the order of the layers; they hold every layer once, and equally many groups each.
-        micro_batch: samples that a group processes at once.
-        global_batch: samples of a step.
-        schedule: order of forward and backward passes, one of :data:`~hetgym.pipeline.SCHEDULES`.
-        chunks: pieces of the model on each GPU under ``interleaved``, v.
-        zero: what replicas share out, as in :class:`~hetgym.parallel.Framework`; None for what the framework says.
-        sequence: whether groups share out tokens, as there; None for what the framework says.
-
     Raises:
         ConfigError: stages that leave out or repeat layers, or with different numbers of groups; pieces of an
             interleaved schedule that are not on the GPUs of the piece before; a global batch that replicas times
@@ -103,13 +78,14 @@ class ParallelPlan:
     (1, 8, 4)
     """
 
+    # the stages in the order of the layers; they hold every layer once, and equally many groups each
     stages: tuple[Stage, ...]
-    micro_batch: int
-    global_batch: int
-    schedule: str = "1f1b"
-    chunks: int = 1
-    zero: int | None = None
-    sequence: bool | None = None
+    micro_batch: int  # samples that a group processes at once
+    global_batch: int  # samples of a step
+    schedule: str = "1f1b"  # order of forward and backward passes, one of SCHEDULES
+    chunks: int = 1  # pieces of the model on each GPU under `interleaved`, v
+    zero: int | None = None  # what replicas share out, as in Framework; None for what the framework says
+    sequence: bool | None = None  # whether groups share out tokens, as there; None for what the framework says
 
     __repr__ = brief
 
@@ -179,21 +155,12 @@ class ParallelPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values."""
+        stages = [asdict(stage) | {"groups": [asdict(group) for group in stage.groups]} for stage in self.stages]
+        others = {field.name: getattr(self, field.name) for field in fields(ParallelPlan)[1:]}
         return {
             "format": FORMAT,
-            "micro_batch": self.micro_batch,
-            "global_batch": self.global_batch,
-            "schedule": self.schedule,
-            "chunks": self.chunks,
-            **{name: value for name in ("zero", "sequence") if (value := getattr(self, name)) is not None},
-            "stages": [
-                {
-                    "first": stage.first,
-                    "last": stage.last,
-                    "groups": [{"pool": group.pool, "tensor": group.tensor} for group in stage.groups],
-                }
-                for stage in self.stages
-            ],
+            **{key: value for key, value in others.items() if value is not None},
+            "stages": stages,
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -206,17 +173,10 @@ class ParallelPlan:
 
 
 @dataclass(frozen=True)
-class _Document:
+class _Document(ParallelPlan):
     """A plan file."""
 
-    format: str
-    stages: tuple[Stage, ...]
-    micro_batch: int
-    global_batch: int
-    schedule: str = "1f1b"
-    chunks: int = 1
-    zero: int | None = None
-    sequence: bool | None = None
+    format: str = ""
 
 
 def load_plan(path: str | os.PathLike[str]) -> ParallelPlan:
@@ -230,18 +190,7 @@ def load_plan(path: str | os.PathLike[str]) -> ParallelPlan:
     found = read(_Document, parse(read_text(file, LONGEST, ConfigError), str(file), ConfigError), str(file))
     if found.format != FORMAT:
         raise ConfigError(f"{file}: not a plan of a training step: 'format' must be {FORMAT!r}")
-    try:
-        return ParallelPlan(
-            found.stages,
-            found.micro_batch,
-            found.global_batch,
-            found.schedule,
-            found.chunks,
-            found.zero,
-            found.sequence,
-        )
-    except ConfigError as error:
-        raise ConfigError(f"{file}: {error}") from error
+    return ParallelPlan(*(getattr(found, field.name) for field in fields(ParallelPlan)))
 
 
 def uniform(

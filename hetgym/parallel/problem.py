@@ -23,23 +23,14 @@ from hetgym.pipeline import SCHEDULES
 
 
 class Setting(NamedTuple):
-    """What all stages of a plan have in common.
+    """What all stages of a plan have in common."""
 
-    Attributes:
-        data: data degree.
-        micro_batch: samples of a micro-batch.
-        schedule: order of forward and backward passes, one of :data:`~hetgym.pipeline.SCHEDULES`.
-        chunks: pieces of the model on each GPU; 1 except under ``interleaved``.
-        zero: what replicas share out; None for what the framework says.
-        sequence: whether groups share out tokens; None for what the framework says.
-    """
-
-    data: int
-    micro_batch: int
-    schedule: str = "1f1b"
-    chunks: int = 1
-    zero: int | None = None
-    sequence: bool | None = None
+    data: int  # data degree
+    micro_batch: int  # samples of a micro-batch
+    schedule: str = "1f1b"  # order of forward and backward passes, one of SCHEDULES
+    chunks: int = 1  # pieces of the model on each GPU; 1 except under `interleaved`
+    zero: int | None = None  # what replicas share out; None for what the framework says
+    sequence: bool | None = None  # whether groups share out tokens; None for what the framework says
 
     @property
     def order(self) -> tuple[str, int]:
@@ -52,10 +43,8 @@ class TrainingProblem:
     """Choose stages, groups of GPUs, degrees, micro-batch and schedule so that a training step is as short as possible.
 
     Args:
-        costs: times and sizes of the model's layers.
         cluster: the GPUs; a plan may leave some of them idle.
         global_batch: samples of a step.
-        framework: what the training program adds.
         tensors: tensor-parallel degrees that a group may have, of those that divide the GPUs of a node: groups do not
             reach beyond their node.
         micro_batches: sizes of micro-batches that may be chosen.

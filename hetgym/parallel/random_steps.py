@@ -1,7 +1,5 @@
 """Random training steps on small clusters of two kinds of GPUs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,11 +21,6 @@ class RandomSteps:
     fast GPU has 0.3 to 1 times the memory that training the model on micro-batches of one sample needs, a slow one 1 to
     2 times. So some plan always fits, and most settings do not allow every plan.
 
-    Args:
-        layers: fewest and most layers.
-        gpus: GPUs of each node.
-        global_batch: samples of a step.
-
     Raises:
         ProblemError: an empty range, or no GPU.
 
@@ -36,9 +29,9 @@ class RandomSteps:
     (True, 8)
     """
 
-    layers: tuple[int, int] = (6, 12)
+    layers: tuple[int, int] = (6, 12)  # fewest and most layers
     gpus: int = 4
-    global_batch: int = 8
+    global_batch: int = 8  # samples of a step
 
     def __post_init__(self) -> None:
         if not (1 <= self.layers[0] <= self.layers[1] and self.gpus >= 1 and self.global_batch >= 1):

@@ -1,7 +1,5 @@
 """Training problems as pipelines to cut: one data degree, one micro-batch, one tensor degree for each pool."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -23,9 +21,6 @@ def as_pipeline(problem: TrainingProblem, data: int, micro_batch: int, tensors: 
     the most counts, and what passes need for a moment is that of the largest layer. A cut that fits fits as a plan.
 
     Args:
-        problem: the problem.
-        data: data degree.
-        micro_batch: samples of a micro-batch.
         tensors: pool -> tensor degree; pools that are left out take no stage.
 
     Raises:
@@ -76,10 +71,7 @@ def plan_of(
     """The plan that a cut of :func:`as_pipeline` stands for.
 
     Args:
-        problem: the problem.
         cut: stages on devices, which are numbered pool after pool.
-        data: data degree.
-        micro_batch: samples of a micro-batch.
         tensors: pool -> tensor degree.
 
     Raises:

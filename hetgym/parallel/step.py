@@ -1,7 +1,5 @@
 """The time and memory of a training step under a plan."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,27 +18,16 @@ from hetgym.pipeline.schedules import peaks_of
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """A simulated training step.
+    """A simulated training step."""
 
-    Attributes:
-        seconds: time of the step [s].
-        pipeline: time until the last backward pass ends [s].
-        reduction: time that all-reduces of gradients add to it [s].
-        update: time that the optimizer adds [s].
-        bubble: share of the pipeline's time in which a stage is idle, mean over the stages of the slowest replica.
-        memory: [p] bytes on the fullest GPU of each stage, the one that needs the largest share of its memory.
-        capacity: [p] memory of that GPU [byte].
-        busy: [p] seconds that each stage of the slowest replica computes.
-    """
-
-    seconds: float
-    pipeline: float
-    reduction: float
-    update: float
-    bubble: float
-    memory: FloatArray
-    capacity: FloatArray
-    busy: FloatArray
+    seconds: float  # time of the step [s]
+    pipeline: float  # time until the last backward pass ends [s]
+    reduction: float  # time that all-reduces of gradients add to it [s]
+    update: float  # time that the optimizer adds [s]
+    bubble: float  # share of the pipeline's time in which a stage is idle, mean over the stages of the slowest replica
+    memory: FloatArray  # [p] bytes on the fullest GPU of each stage, the one that needs the largest share of its memory
+    capacity: FloatArray  # [p] memory of that GPU [byte]
+    busy: FloatArray  # [p] seconds that each stage of the slowest replica computes
 
     __repr__ = brief
 
@@ -75,12 +62,6 @@ def training_step(
     ended their last backward pass, its gradients are reduced among the replicas and the optimizer updates the weights.
     The first and the last stage also sum up the gradient of the weights that their layers share.
 
-    Args:
-        plan: the plan.
-        costs: times and sizes of the model's layers.
-        cluster: the GPUs and their network.
-        framework: what the training program adds.
-
     Raises:
         ConfigError: the plan is for another number of layers, uses more GPUs than a pool has, or has groups that its
             nodes do not hold; or the costs do not know a pool, tensor degree and micro-batch of the plan.
@@ -101,19 +82,21 @@ def training_step(
             busy = plan.micro_batches * seconds.sum(axis=(0, 1)).reshape(v, p).sum(axis=0)
             bubble = max(0.0, float(1.0 - busy.mean() / pipeline))  # without rounding below zero
     reduced, updated = np.zeros(p), np.zeros(p)
-    for s in range(p):
-        pieces = plan.stages[s::p]
-        reduced[s] = summed(gradient_all_reduce(plan, stage, costs, cluster, framework) for stage in pieces)
+    for number in range(p):
+        pieces = plan.stages[number::p]
+        reduced[number] = summed(gradient_all_reduce(plan, stage, costs, cluster, framework) for stage in pieces)
         if framework.overlap:
-            last = busy[s] / plan.micro_batches * 2.0 / 3.0
-            reduced[s] = max(reduced[s] - last, reduced[s] / max(1, summed(k.last - k.first + 1 for k in pieces)))
-        for group in dict.fromkeys(plan.stages[s].groups):
+            last = busy[number] / plan.micro_batches * 2.0 / 3.0
+            reduced[number] = max(
+                reduced[number] - last, reduced[number] / max(1, summed(k.last - k.first + 1 for k in pieces))
+            )
+        for group in dict.fromkeys(plan.stages[number].groups):
             passes, sizes = _known(costs, group, plan.micro_batch)
             shared = plan.replicas if framework.zero else 1
             spent = summed(float(passes.update[stage.layers].sum()) for stage in pieces)
             if p == 1 and sizes.tied:
                 spent *= sizes.held(slice(0, costs.layers)) / float(sizes.parameters.sum())
-            updated[s] = max(updated[s], spent / shared)
+            updated[number] = max(updated[number], spent / shared)
     if p > 1:
         reduced[[0, -1]] += tied_all_reduce(plan, costs, cluster, framework)
     after = float((ends + reduced).max())
@@ -133,18 +116,18 @@ def stage_memory(
     p, v = plan.depth, plan.chunks
     kept = peaks_of(plan.schedule, p, plan.micro_batches, v)
     memory, capacity = np.zeros(p), np.zeros(p)
-    for s in range(p):
+    for number in range(p):
         needs = []
-        for group in dict.fromkeys(plan.stages[s].groups):
+        for group in dict.fromkeys(plan.stages[number].groups):
             _, sizes = _known(costs, group, plan.micro_batch)
             used, most = framework.context_bytes, 0.0
             once = passing_bytes(sizes, framework, plan.micro_batch)
-            for stage in plan.stages[s::p]:
+            for stage in plan.stages[number::p]:
                 used += sizes.held(stage.layers) * framework.state(plan.replicas)
-                used += kept[s] * plan.micro_batch * float(sizes.stash[stage.layers].sum())
+                used += kept[number] * plan.micro_batch * float(sizes.stash[stage.layers].sum())
                 most = max(most, float(once[stage.layers].max()))
             needs.append((used + most, framework.room(cluster[group.pool].device) + framework.context_bytes))
-        memory[s], capacity[s] = max(needs, key=lambda need: need[0] / need[1] if need[1] > 0 else np.inf)
+        memory[number], capacity[number] = max(needs, key=lambda need: need[0] / need[1] if need[1] > 0 else np.inf)
     return memory, capacity
 
 

@@ -34,31 +34,20 @@ with RMS norms, rotary positions, SwiGLU and one kernel for attention."""
 class TransformerSize:
     """Size of a decoder.
 
-    Args:
-        hidden: width of the residual stream.
-        heads: attention heads; must divide ``hidden``.
-        blocks: number of blocks.
-        sequence: tokens of a sample.
-        vocabulary: rows of the embedding table.
-        inner: width of the feed-forward layer; 0 = four times ``hidden``.
-        kv_heads: heads of keys and values, which must divide ``heads``; 0 = ``heads``.
-        style: one of :data:`STYLES`.
-        dtype: dtype of weights and activations.
-
     Raises:
         ConfigError: a number that is not positive, or heads that do not divide.
         UnknownName: no such style.
     """
 
-    hidden: int
-    heads: int
+    hidden: int  # width of the residual stream
+    heads: int  # attention heads; must divide `hidden`
     blocks: int
-    sequence: int
-    vocabulary: int = 50304
-    inner: int = 0
-    kv_heads: int = 0
-    style: str = "gpt"
-    dtype: str = "float16"
+    sequence: int  # tokens of a sample
+    vocabulary: int = 50304  # rows of the embedding table
+    inner: int = 0  # width of the feed-forward layer; 0 = four times `hidden`
+    kv_heads: int = 0  # heads of keys and values, which must divide `heads`; 0 = `heads`
+    style: str = "gpt"  # one of STYLES
+    dtype: str = "float16"  # dtype of weights and activations
 
     def __post_init__(self) -> None:
         if self.style not in STYLES:
@@ -133,9 +122,7 @@ class TransformerLayers:
     takes the longer of the host's launches and the GPU's kernels, and a little more where they are nearly equal.
 
     Args:
-        size: the model.
         cluster: the GPUs, and the network for the all-reduces.
-        framework: what the training program adds.
         costs: cost model of the operators; by default the one that each device names.
     """
 

@@ -10,47 +10,39 @@
   makes a :class:`hetgym.Problem` for any other runtime. :class:`FlowShop` is a pipeline of forward passes only.
 """
 
-from hetgym.pipeline.blocking import BLOCKS, blocks
-from hetgym.pipeline.building import pipeline, training_pipeline
-from hetgym.pipeline.cuts import Cut, CutProblem, CutValue, Stage
-from hetgym.pipeline.evaluation import makespan
-from hetgym.pipeline.flow_shop import FlowShop
-from hetgym.pipeline.layers import LayerTable, load_layers
-from hetgym.pipeline.loading import load
-from hetgym.pipeline.objective import OBJECTIVES, Objective
-from hetgym.pipeline.problem import DeviceKind, PipelineProblem
-from hetgym.pipeline.random_chains import RandomChains
-from hetgym.pipeline.reference import cut_problem
-from hetgym.pipeline.schedules import SCHEDULES, Orders, Pass, orders, peak_activations
-from hetgym.pipeline.training import TrainingPipeline
-from hetgym.pipeline.unrolling import run, unroll
+from __future__ import annotations
 
-__all__ = [
-    "BLOCKS",
-    "OBJECTIVES",
-    "SCHEDULES",
-    "Cut",
-    "CutProblem",
-    "CutValue",
-    "DeviceKind",
-    "FlowShop",
-    "LayerTable",
-    "Objective",
-    "Orders",
-    "Pass",
-    "PipelineProblem",
-    "RandomChains",
-    "Stage",
-    "TrainingPipeline",
-    "blocks",
-    "cut_problem",
-    "load",
-    "load_layers",
-    "makespan",
-    "orders",
-    "peak_activations",
-    "pipeline",
-    "run",
-    "training_pipeline",
-    "unroll",
-]
+from typing import TYPE_CHECKING
+
+from hetgym._lazy import lazy
+
+if TYPE_CHECKING:
+    from hetgym.pipeline.blocking import BLOCKS as BLOCKS
+    from hetgym.pipeline.blocking import blocks as blocks
+    from hetgym.pipeline.building import pipeline as pipeline
+    from hetgym.pipeline.building import training_pipeline as training_pipeline
+    from hetgym.pipeline.cuts import Cut as Cut
+    from hetgym.pipeline.cuts import CutProblem as CutProblem
+    from hetgym.pipeline.cuts import CutValue as CutValue
+    from hetgym.pipeline.cuts import Stage as Stage
+    from hetgym.pipeline.evaluation import makespan as makespan
+    from hetgym.pipeline.flow_shop import FlowShop as FlowShop
+    from hetgym.pipeline.layers import LayerTable as LayerTable
+    from hetgym.pipeline.layers import load_layers as load_layers
+    from hetgym.pipeline.loading import load as load
+    from hetgym.pipeline.objective import OBJECTIVES as OBJECTIVES
+    from hetgym.pipeline.objective import Objective as Objective
+    from hetgym.pipeline.problem import DeviceKind as DeviceKind
+    from hetgym.pipeline.problem import PipelineProblem as PipelineProblem
+    from hetgym.pipeline.random_chains import RandomChains as RandomChains
+    from hetgym.pipeline.reference import cut_problem as cut_problem
+    from hetgym.pipeline.schedules import SCHEDULES as SCHEDULES
+    from hetgym.pipeline.schedules import Orders as Orders
+    from hetgym.pipeline.schedules import Pass as Pass
+    from hetgym.pipeline.schedules import orders as orders
+    from hetgym.pipeline.schedules import peak_activations as peak_activations
+    from hetgym.pipeline.training import TrainingPipeline as TrainingPipeline
+    from hetgym.pipeline.unrolling import run as run
+    from hetgym.pipeline.unrolling import unroll as unroll
+
+lazy(__name__)

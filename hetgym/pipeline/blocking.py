@@ -1,7 +1,5 @@
 """Blocks: the units of a graph that pipelines never cut."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
@@ -15,11 +13,8 @@ BLOCKS = ("auto", "trunk", "steps", "operators")
 ``steps``: a time step of a recurrent network; ``operators``: a single operator. ``auto`` takes ``steps`` if the graph
 has several time steps, otherwise ``trunk``."""
 
-LARGEST = 0.25
-"""Share of a graph's operators above which a block is cut where more than one operator's results cross."""
-
-SMALL = 8
-"""Operators up to which no such block is cut."""
+LARGEST = 0.25  # Share of a graph's operators above which a block is cut where more than one operator's results cross
+SMALL = 8  # Operators up to which no such block is cut
 
 
 def blocks(graph: DataflowGraph, how: str = "auto") -> IntArray:
@@ -35,7 +30,6 @@ def blocks(graph: DataflowGraph, how: str = "auto") -> IntArray:
     the latest step that they read from.
 
     Args:
-        graph: the model.
         how: one of :data:`BLOCKS`.
 
     Raises:
@@ -137,11 +131,11 @@ def _ends(graph: DataflowGraph, order: IntArray) -> BoolArray:
     lower = [-1] * n  # nearest places with a smaller number, before and behind
     upper = [n - 1] * n
     rising: list[int] = []
-    for i, c in enumerate(crossing.tolist()):
-        while rising and crossing[rising[-1]] > c:
+    for i, crossed in enumerate(crossing.tolist()):
+        while rising and crossing[rising[-1]] > crossed:
             upper[rising.pop()] = i
         top = rising[-1] if rising else -1
-        lower[i] = lower[top] if top >= 0 and crossing[top] == c else top
+        lower[i] = lower[top] if top >= 0 and crossing[top] == crossed else top
         rising.append(i)
     wide = np.array(upper) - np.array(lower) > max(LARGEST * n, SMALL)
     return np.asarray((crossing <= 1) | (wide & (crossing <= n)))

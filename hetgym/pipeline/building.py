@@ -1,7 +1,5 @@
 """Pipelines from graphs: a model's blocks and their costs on the devices of a platform."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -28,8 +26,6 @@ def pipeline(
     the graph's edges instead, unless they are a chain themselves.
 
     Args:
-        graph: the model.
-        platform: the devices.
         costs: a cost model or the name of one.
         how: see :func:`blocks`.
         stages: number of stages that are wanted; one for each device by default.
@@ -55,7 +51,6 @@ def training_pipeline(
 
     Args:
         graph: the model for inference.
-        platform: the devices.
         costs: a cost model or the name of one.
         how: see :func:`blocks`.
         optimizer: one of :data:`~hetgym.graph.transforms.training.OPTIMIZERS`.

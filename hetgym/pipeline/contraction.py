@@ -1,7 +1,5 @@
 """Contraction: merging of operators that must share a device, or that an optimal cut may keep on one device."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import networkx as nx
@@ -17,25 +15,21 @@ class Contraction:
     """A smaller graph whose contiguous cuts include an optimal cut of the whole problem.
 
     Sets of nodes are Python integers; bit i stands for node i.
-
-    Attributes:
-        members: operators of each node.
-        cost: [m, k] seconds on each kind of device.
-        size: [m] bytes; zeros if everything fits on one device. A weight that several nodes read counts for each.
-        before, after: for each node the set of nodes that it reads from, and of those that read from it.
-        crossing: set of nodes that a tensor connects -> seconds that each device with some but not all of
-            them pays. A device that makes a tensor which others read pays as much as one that reads
-            a tensor made elsewhere, so it does not matter which of the nodes makes it.
-        left_out: nodes that can be placed anywhere, in the order in which they were taken out. Each comes with the
-            nodes that it reads from, or, if the flag is set, with those that read from it.
     """
 
-    members: list[tuple[int, ...]]
-    cost: FloatArray
+    members: list[tuple[int, ...]]  # operators of each node
+    cost: FloatArray  # [m, k] seconds on each kind of device
+    # [m] bytes; zeros if everything fits on one device. A weight that several nodes read counts for each.
     size: FloatArray
+    # before, after: for each node the set of nodes that it reads from, and of those that read from it
     before: list[int]
     after: list[int]
+    # set of nodes that a tensor connects -> seconds that each device with some but not all of them pays. A device that
+    # makes a tensor which others read pays as much as one that reads a tensor made elsewhere, so it does not matter
+    # which of the nodes makes it.
     crossing: dict[int, float]
+    # nodes that can be placed anywhere, in the order in which they were taken out. Each comes with the nodes that it
+    # reads from, or, if the flag is set, with those that read from it.
     left_out: list[tuple[tuple[int, ...], tuple[int, ...], bool]] = field(default_factory=list)
 
     def expand(self, stage: IntArray, operators: int) -> IntArray:
@@ -55,10 +49,7 @@ def contract(problem: PipelineProblem) -> Contraction:
     The second part applies to nodes that have no work, and either have no bytes or occur in a problem whose memory
     suffices in any case. Such a node is merged with the only node that it reads from, or the only one that reads from
     it, if every tensor that connects it also connects that node. If none of its tensors costs anything, it is left out
-    and placed at the end. Neither step increases the load of any device.
-
-    Raises:
-        ProblemError: operators that must be together have no kind of device that can run them all.
+    and placed at the end. Neither step increases the load of any device. ProblemError as by :func:`bind`.
     """
     small = bind(problem)
     if small.size.sum() <= min(kind.memory for kind in problem.kinds if kind.count):
@@ -151,53 +142,53 @@ def _node_edges(problem: PipelineProblem, nodes: list[int]) -> set[tuple[int, in
     return {(u, v) for u, v in pairs if u != v}
 
 
-def _reduce(c: Contraction) -> Contraction:
+def _reduce(merged: Contraction) -> Contraction:
     """Merge or leave out nodes without work for as long as possible."""
-    idle = [k for k in range(len(c.members)) if not c.cost[k].any() and c.size[k] == 0]
-    alive = set(range(len(c.members)))
+    idle = [k for k in range(len(merged.members)) if not merged.cost[k].any() and merged.size[k] == 0]
+    alive = set(range(len(merged.members)))
     changed = True
     while changed:
         changed = False
         for k in list(idle):
             bit = 1 << k
-            touching = [nodes for nodes in c.crossing if nodes & bit]
-            if c.before[k] and c.after[k]:
+            touching = [nodes for nodes in merged.crossing if nodes & bit]
+            if merged.before[k] and merged.after[k]:
                 continue
-            neighbours = c.before[k] | c.after[k]
+            neighbours = merged.before[k] | merged.after[k]
             if touching and (neighbours.bit_count() != 1 or any(not nodes & neighbours for nodes in touching)):
                 continue
             for nodes in touching:
-                seconds = c.crossing.pop(nodes)
+                seconds = merged.crossing.pop(nodes)
                 if (nodes & ~bit).bit_count() > 1:
-                    c.crossing[nodes & ~bit] = c.crossing.get(nodes & ~bit, 0.0) + seconds
+                    merged.crossing[nodes & ~bit] = merged.crossing.get(nodes & ~bit, 0.0) + seconds
             near = [q for q in alive if neighbours >> q & 1]
-            operators = tuple(i for q in near for i in c.members[q])
-            c.left_out.append((c.members[k], operators, bool(c.after[k])))
+            operators = tuple(i for q in near for i in merged.members[q])
+            merged.left_out.append((merged.members[k], operators, bool(merged.after[k])))
             for q in near:
-                c.before[q] &= ~bit
-                c.after[q] &= ~bit
-            c.before[k] = c.after[k] = 0
+                merged.before[q] &= ~bit
+                merged.after[q] &= ~bit
+            merged.before[k] = merged.after[k] = 0
             alive.discard(k)
             idle.remove(k)
             changed = True
     if not alive:  # no node has any work
         alive = {0}
-        c.left_out = [row for row in c.left_out if row[0] != c.members[0]]
-    return _renumber(c, sorted(alive))
+        merged.left_out = [row for row in merged.left_out if row[0] != merged.members[0]]
+    return _renumber(merged, sorted(alive))
 
 
-def _renumber(c: Contraction, alive: list[int]) -> Contraction:
+def _renumber(merged: Contraction, alive: list[int]) -> Contraction:
     place = {old: new for new, old in enumerate(alive)}
 
     def moved(nodes: int) -> int:
         return sum(1 << new for old, new in place.items() if nodes >> old & 1)
 
     return Contraction(
-        members=[c.members[k] for k in alive],
-        cost=c.cost[alive],
-        size=c.size[alive],
-        before=[moved(c.before[k]) for k in alive],
-        after=[moved(c.after[k]) for k in alive],
-        crossing={moved(nodes): seconds for nodes, seconds in c.crossing.items()},
-        left_out=c.left_out,
+        members=[merged.members[k] for k in alive],
+        cost=merged.cost[alive],
+        size=merged.size[alive],
+        before=[moved(merged.before[k]) for k in alive],
+        after=[moved(merged.after[k]) for k in alive],
+        crossing={moved(nodes): seconds for nodes, seconds in merged.crossing.items()},
+        left_out=merged.left_out,
     )

@@ -1,7 +1,5 @@
 """Cuts: divisions of a problem's blocks among devices, and the time and memory of their stages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -20,31 +18,22 @@ from hetgym.pipeline.training import TrainingPipeline
 
 
 class Stage(NamedTuple):
-    """Consecutive blocks on a device. In a cut of several rounds every device has one stage in each round: a chunk.
+    """Consecutive blocks on a device. In a cut of several rounds every device has one stage in each round: a chunk."""
 
-    Attributes:
-        first, end: its blocks, from ``first`` to before ``end``.
-        device: number of the device.
-    """
-
+    # first, end: its blocks, from `first` to before `end`
     first: int
     end: int
-    device: int
+    device: int  # number of the device
 
 
-Cut = Sequence[Stage]
-"""Stages in reading order. All rounds use the devices of the first round, in the same order."""
+Cut = Sequence[Stage]  # Stages in reading order. All rounds use the devices of the first round, in the same order.
 
 
 class CutValue(NamedTuple):
-    """The value of a cut, and the times of its stages from which it follows.
+    """The value of a cut, and the times of its stages from which it follows."""
 
-    Attributes:
-        value: value of the objective [s].
-        forward, backward, weight: [stages] seconds of the passes of each stage, transfers included.
-    """
-
-    value: float
+    value: float  # value of the objective [s]
+    # forward, backward, weight: [stages] seconds of the passes of each stage, transfers included
     forward: FloatArray
     backward: FloatArray
     weight: FloatArray
@@ -52,33 +41,21 @@ class CutValue(NamedTuple):
 
 @dataclass(frozen=True)
 class CutProblem:
-    """A pipeline to be cut into stages, priced for an objective; made by :func:`cut_problem`.
+    """A pipeline to be cut into stages, priced for an objective; made by :func:`cut_problem`."""
 
-    Attributes:
-        training: the pipeline, with its backward pass.
-        objective: the figure by which cuts are judged.
-        blocks: the blocks of operators, in the order in which they are cut.
-        tables: tables of the loads, transfers and memory of any stage.
-        names: [n] the name of each block, that of its first operator.
-        is_chain: True if every block is one operator, read by the next one only; loads from the tables are then those
-            of :meth:`PipelineProblem.loads` to the last bit.
-        within_memory: True if some cut fits into memory; otherwise memory is ignored.
-        alone: value of the best single device [s]; inf if none can run everything.
-        reference: least value of a few simple cuts [s]; see :mod:`hetgym.pipeline.reference`.
-        reference_cut: the cut of that value.
-        known: cache of figures that are computed on demand, by name.
-    """
-
-    training: TrainingPipeline
-    objective: Objective
-    blocks: Contraction
-    tables: CutTables
-    names: tuple[str, ...]
+    training: TrainingPipeline  # the pipeline, with its backward pass
+    objective: Objective  # the figure by which cuts are judged
+    blocks: Contraction  # the blocks of operators, in the order in which they are cut
+    tables: CutTables  # tables of the loads, transfers and memory of any stage
+    names: tuple[str, ...]  # [n] the name of each block, that of its first operator
+    # True if every block is one operator, read by the next one only; loads from the tables are then those of
+    # PipelineProblem.loads to the last bit
     is_chain: bool
-    within_memory: bool
-    alone: float = np.inf
-    reference: float = np.nan
-    reference_cut: tuple[Stage, ...] = ()
+    within_memory: bool  # True if some cut fits into memory; otherwise memory is ignored
+    alone: float = np.inf  # value of the best single device [s]; inf if none can run everything
+    reference: float = np.nan  # least value of a few simple cuts [s]; see reference
+    reference_cut: tuple[Stage, ...] = ()  # the cut of that value
+    # cache of figures that are computed on demand, by name
     known: dict[str, float] = field(default_factory=dict, compare=False)
 
     __repr__ = brief
@@ -114,10 +91,10 @@ class CutProblem:
 
     def _measured(self, cut: Cut) -> tuple[FloatArray, FloatArray, bool]:
         """[3, stages] seconds of the passes, [d] bytes of the devices, and whether they can run and hold the stages."""
-        depth, t = len({stage.device for stage in cut}), self.tables
-        passes, held = np.zeros((3, len(cut))), np.zeros(len(t.capacity))
-        keep = t.peak[len(cut) // depth, depth]
-        fits = _measure(t, np.array(cut, np.int64), keep, depth, self.objective.code == TRAINING, passes, held)
+        depth, tables = len({stage.device for stage in cut}), self.tables
+        passes, held = np.zeros((3, len(cut))), np.zeros(len(tables.capacity))
+        keep = tables.peak[len(cut) // depth, depth]
+        fits = _measure(tables, np.array(cut, np.int64), keep, depth, self.objective.code == TRAINING, passes, held)
         if fits < 0:
             raise IndexError(f"{self.problem.name!r} has {len(self.names)} blocks and {len(held)} devices, not {cut}")
         return passes, held, fits == 1
@@ -128,10 +105,7 @@ class CutProblem:
         Where these times may differ from :meth:`PipelineProblem.loads` in the last bits, those loads are used instead.
 
         Args:
-            cut: the stages.
-            forward: [stages] seconds of the forward pass of each stage, transfers included.
-            backward: [stages] seconds of the backward pass of each stage, transfers included.
-            weight: [stages] seconds of the weight pass of each stage.
+        forward, backward, weight: [stages] seconds of the passes of each stage, transfers included.
         """
         objective, code, devices = self.objective, self.objective.code, [stage.device for stage in cut]
         depth = len(set(devices))
@@ -159,20 +133,15 @@ class CutProblem:
         return roomy.loads(self.assignment(cut))
 
 
+# After each stage, `passes` and `held` hold the sums of all stages so far. A stage that does not exist ends the loop at
+# once; one that cannot run is counted all the same, so that its times can be shown. O(blocks).
 @lean
 def _measure(
-    t: CutTables,
-    cut: Int64Array,
-    keep: FloatArray,
-    depth: int,
-    trains: bool,
-    passes: FloatArray,
-    held: FloatArray,
+    tables: CutTables, cut: Int64Array, keep: FloatArray, depth: int, trains: bool, passes: FloatArray, held: FloatArray
 ) -> int:
     """Add up the times and the memory of stages.
 
     Args:
-        t: tables of the problem.
         cut: [stages, 3] first block, end and device of each stage.
         keep: [d] micro-batches whose activations each stage of the first round keeps.
         depth: number of devices that hold stages.
@@ -183,22 +152,22 @@ def _measure(
     Returns:
         1 if every device can run and hold its stages, 0 if not, -1 if there is no such block or device.
     """
-    n, d, fits = t.forward.shape[0], t.forward.shape[1], 1
+    n, d, fits = tables.forward.shape[0], tables.forward.shape[1], 1
     for k in range(len(cut)):
         first, end, device = cut[k, 0], cut[k, 1], cut[k, 2]
         if not (0 <= first < end <= n and 0 <= device < d):
             return -1
         for block in range(first, end):
-            passes[0, k] += t.forward[block, device]
-            passes[1, k] += t.backward[block, device]
-            passes[2, k] += t.weight[block, device]
-        paid = t.comm[first, end] if t.pays[device] > 0 else 0.0
+            passes[0, k] += tables.forward[block, device]
+            passes[1, k] += tables.backward[block, device]
+            passes[2, k] += tables.weight[block, device]
+        paid = tables.comm[first, end] if tables.pays[device] > 0 else 0.0
         passes[0, k] += paid
         passes[1, k] += paid if trains else 0.0
-        held[device] += t.size[first, end] + keep[k % depth] * (t.stash[end] - t.stash[first])
-        if t.wall[first, device] < end:
+        held[device] += tables.size[first, end] + keep[k % depth] * (tables.stash[end] - tables.stash[first])
+        if tables.wall[first, device] < end:
             fits = 0
     for device in range(d):
-        if held[device] > t.capacity[device]:
+        if held[device] > tables.capacity[device]:
             fits = 0
     return fits

@@ -4,8 +4,6 @@ One kernel evaluates training steps under any schedule, sequences of requests, a
 flow shop is a pipeline of forward passes only.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np
@@ -16,8 +14,7 @@ from hetgym._types import FloatArray, Int64Array, frozen
 from hetgym.errors import ConfigError
 from hetgym.pipeline.schedules import Orders, orders, pass_seconds
 
-FORWARD, BACKWARD, WEIGHT = range(3)
-"""Kinds of passes in kernels: the positions of their letters in ``"FBW"``."""
+FORWARD, BACKWARD, WEIGHT = range(3)  # Kinds of passes in kernels: the positions of their letters in `"FBW"`
 
 
 def makespan(
@@ -58,9 +55,6 @@ def makespan(
 
 def pass_table(passes: Orders) -> Int64Array:
     """Encode the passes of each stage as numbers.
-
-    Args:
-        passes: the passes of each stage in order.
 
     Returns:
         [p, q, 3], read-only: kind, micro-batch, and chunk of the whole model, which is ``c * p + s`` for chunk c of
@@ -122,9 +116,6 @@ def last_finish(passes: Int64Array, seconds: FloatArray, moves: FloatArray, in_f
         moves: [v * p] seconds from each chunk to the next one, in either direction; the last is not used.
         in_flight: most micro-batches that have begun their first but not finished their last forward pass; 0 = any
             number.
-
-    Returns:
-        Finish of the last pass [s]; inf if some passes can never run.
     """
     stages, room, _ = passes.shape
     finish = np.full((3, seconds.shape[2], room), np.inf)
@@ -152,25 +143,24 @@ def _run_passes(
     """See :func:`last_finish`.
 
     Args:
-        passes: [p, q, 3], read-only, see :func:`pass_table`.
-        seconds: [kinds, 1 or m, v * p] seconds of the passes of each chunk.
-        moves: [v * p] seconds from each chunk to the next one.
-        in_flight: most micro-batches in flight; 0 = any number.
         finish: [3, v * p, q] written; inf everywhere before [s].
-        clock: [p] written; 0 before [s].
-        at: [p] written; 0 before.
+        clock, at: [p] written; 0 before [s].
     """
     stages, chunks = passes.shape[0], seconds.shape[2]
     left = 0
-    for s in range(stages):
+    for stage in range(stages):
         for k in range(passes.shape[1]):
-            left += 1 if passes[s, k, 0] >= 0 else 0
+            left += 1 if passes[stage, k, 0] >= 0 else 0
     before = left + 1
     while 0 < left < before:
         before = left
-        for s in range(stages):
-            while at[s] < passes.shape[1] and passes[s, at[s], 0] >= 0:
-                kind, batch, chunk = passes[s, at[s], 0], passes[s, at[s], 1], passes[s, at[s], 2]
+        for stage in range(stages):
+            while at[stage] < passes.shape[1] and passes[stage, at[stage], 0] >= 0:
+                kind, batch, chunk = (
+                    passes[stage, at[stage], 0],
+                    passes[stage, at[stage], 1],
+                    passes[stage, at[stage], 2],
+                )
                 ready = 0.0
                 if kind == FORWARD:
                     if chunk > 0:
@@ -185,11 +175,11 @@ def _run_passes(
                     ready = finish[BACKWARD, chunk, batch]
                 if ready == np.inf:
                     break
-                clock[s] = max(clock[s], ready) + seconds[kind, batch if seconds.shape[1] > 1 else 0, chunk]
-                finish[kind, chunk, batch] = clock[s]
-                at[s] += 1
+                clock[stage] = max(clock[stage], ready) + seconds[kind, batch if seconds.shape[1] > 1 else 0, chunk]
+                finish[kind, chunk, batch] = clock[stage]
+                at[stage] += 1
                 left -= 1
     latest = np.inf if left > 0 else 0.0
-    for s in range(stages):
-        latest = max(latest, clock[s])
+    for stage in range(stages):
+        latest = max(latest, clock[stage])
     return latest

@@ -1,7 +1,5 @@
 """Permutation flow shops: jobs that visit the same devices in the same order without overtaking."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,22 +14,15 @@ from hetgym.schedule import Schedule
 class FlowShop:
     """Jobs that visit the same devices in the same order without overtaking each other.
 
-    Attributes:
-        devices: numbers of the devices, in the order in which jobs visit them.
-        parts: time steps (:func:`~hetgym.baselines.pipeline.time_slices`) or layers
-            (:func:`~hetgym.baselines.pipeline.wavefront`) that each device holds.
-        seconds: [jobs, stages] run time of each job on each device.
-        moves: [stages - 1] seconds from each device to the next one.
-        in_flight: most jobs that have started on the first device but not finished on the last; None = any number.
-
     >>> FlowShop((0, 1), (1, 1), np.array([[2.0, 3.0], [2.0, 3.0]]), (0.5,)).makespan
     8.5
     """
 
-    devices: tuple[int, ...]
-    parts: tuple[int, ...]
-    seconds: FloatArray
-    moves: tuple[float, ...]
+    devices: tuple[int, ...]  # numbers of the devices, in the order in which jobs visit them
+    parts: tuple[int, ...]  # time steps (time_slices) or layers (wavefront) that each device holds
+    seconds: FloatArray  # [jobs, stages] run time of each job on each device
+    moves: tuple[float, ...]  # [stages - 1] seconds from each device to the next one
+    # most jobs that have started on the first device but not finished on the last; None = any number
     in_flight: int | None = None
 
     @property

@@ -1,7 +1,5 @@
 """Pipelines from a table of layers: a CSV file whose headings carry the units."""
 
-from __future__ import annotations
-
 import csv
 import math
 import os
@@ -37,17 +35,11 @@ _HEADING = re.compile(r"([a-z]+)(?: ([^\[\]]+?))? ?(?:\[([^\]]+)\])?")
 
 @dataclass(frozen=True)
 class LayerTable:
-    """A table of layers as a pipeline.
+    """A table of layers as a pipeline."""
 
-    Attributes:
-        problem: a chain with one operator for each layer.
-        timed: False if the table has no times; all are then 0.
-        unit: of the sizes: ``"B"`` or ``"parameters"``.
-    """
-
-    problem: PipelineProblem
-    timed: bool
-    unit: str
+    problem: PipelineProblem  # a chain with one operator for each layer
+    timed: bool  # False if the table has no times; all are then 0
+    unit: str  # of the sizes: `"B"` or `"parameters"`
 
 
 def load_layers(
@@ -61,7 +53,6 @@ def load_layers(
     main memory. Units are those of :data:`COLUMNS`. All columns but one of time or size may be missing.
 
     Args:
-        path: the CSV file.
         platform: the devices, their memory, and the links over which outputs move.
         devices: number of equal devices of unlimited memory, without a platform.
 

@@ -1,7 +1,5 @@
 """Pipelines from files."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Objectives: the figures by which cuts are judged, and the pipeline schedules that they assume."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,13 +7,11 @@ import numpy as np
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.pipeline.schedules import SCHEDULES
 
-OBJECTIVES = ("throughput", "latency", "training")
-"""Names of the objectives."""
+OBJECTIVES = ("throughput", "latency", "training")  # Names of the objectives
 
 THROUGHPUT, LATENCY, TRAINING = range(3)
 
-MOST = 4096
-"""Most requests, micro-batches and chunks."""
+MOST = 4096  # Most requests, micro-batches and chunks
 
 
 @dataclass(frozen=True)
@@ -25,13 +21,6 @@ class Objective:
     ``"throughput"`` is the time between two results in steady state, ``"latency"`` the time to serve a sequence of
     requests, and ``"training"`` the time of one training step of several micro-batches.
 
-    Args:
-        objective: one of :data:`OBJECTIVES`.
-        requests: number of requests N, for the latency.
-        schedule: schedule of a training step, one of :data:`~hetgym.pipeline.SCHEDULES`.
-        micro_batches: number of micro-batches M of a training step.
-        chunks: most chunks of the model on a device under ``"interleaved"``.
-
     Raises:
         UnknownName: no such objective or schedule.
         ConfigError: a number that is not a whole number from 1 to 4096.
@@ -40,11 +29,11 @@ class Objective:
     2
     """
 
-    objective: str = "throughput"
-    requests: int = 16
-    schedule: str = "1f1b"
-    micro_batches: int = 8
-    chunks: int = 2
+    objective: str = "throughput"  # one of OBJECTIVES
+    requests: int = 16  # number of requests N, for the latency
+    schedule: str = "1f1b"  # schedule of a training step, one of SCHEDULES
+    micro_batches: int = 8  # number of micro-batches M of a training step
+    chunks: int = 2  # most chunks of the model on a device under `"interleaved"`
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:

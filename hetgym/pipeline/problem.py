@@ -22,20 +22,15 @@ from hetgym.weights import SharedWeights, unshared
 class DeviceKind:
     """A number of equal devices.
 
-    Args:
-        name: for messages and reports.
-        count: number of devices.
-        memory: capacity of each device [byte]; inf = unlimited.
-        transfers: True if the devices pay for tensors that cross a cut. All transfers go through main memory, so a CPU
-            that owns it pays nothing.
-
     Raises:
         ProblemError: a negative count or memory.
     """
 
     name: str
-    count: int = 1
-    memory: float = np.inf
+    count: int = 1  # number of devices
+    memory: float = np.inf  # capacity of each device [byte]; inf = unlimited
+    # True if the devices pay for tensors that cross a cut. All transfers go through main memory, so a CPU that owns it
+    # pays nothing.
     transfers: bool = True
 
     def __post_init__(self) -> None:
@@ -74,8 +69,7 @@ class PipelineProblem:
         operator_names: for messages.
 
     Raises:
-        ProblemError: a table of the wrong shape, a negative number or NaN, an edge out of range, a cycle, or no
-            device.
+        ProblemError: a table of the wrong shape, a negative number or NaN, an edge out of range, a cycle, or no device.
     """
 
     def __init__(

@@ -1,7 +1,5 @@
 """Random chains of blocks on devices of two kinds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +17,6 @@ class RandomChains:
     blocks. The transfers of a cut in the middle of a chain take ``ccr`` times as long as a block on average. The memory
     of each device is 0.4 to 1 times what training all blocks on one micro-batch needs.
 
-    Args:
-        blocks: fewest and most blocks.
-        accelerators, cpus: numbers of devices.
-        ccr: least and largest ratio of transfer times to run times.
-
     Raises:
         ProblemError: an empty range, or no device.
 
@@ -32,10 +25,11 @@ class RandomChains:
     (True, 4)
     """
 
-    blocks: tuple[int, int] = (8, 20)
+    blocks: tuple[int, int] = (8, 20)  # fewest and most blocks
+    # accelerators, cpus: numbers of devices
     accelerators: int = 2
     cpus: int = 2
-    ccr: tuple[float, float] = (0.05, 1.0)
+    ccr: tuple[float, float] = (0.05, 1.0)  # least and largest ratio of transfer times to run times
 
     def __post_init__(self) -> None:
         devices = self.accelerators + self.cpus

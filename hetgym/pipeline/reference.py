@@ -1,7 +1,5 @@
 """The cut problem of a pipeline, and the reference value that cuts are compared with."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -98,27 +96,27 @@ def last_stages_first(cuts: CutProblem) -> list[Stage]:
     and they fit on the last q of p stages, on devices of the set ``members``. The stage takes the first device that
     preserves this.
     """
-    t, n = cuts.tables, len(cuts.names)
-    for row, p in enumerate(t.levels.tolist()):
-        members, cut, start = int(t.free[0]), [], 0
-        q = next((q for q in range(p + 1) if t.room[row, q, members] == 0), None)
+    tables, n = cuts.tables, len(cuts.names)
+    for row, p in enumerate(tables.levels.tolist()):
+        members, cut, start = int(tables.free[0]), [], 0
+        q = next((q for q in range(p + 1) if tables.room[row, q, members] == 0), None)
         if q is None:
             continue
         used: set[int] = set()
         while q > 0 and start < n:
-            if t.room[row, q - 1, members] <= start:
+            if tables.room[row, q - 1, members] <= start:
                 q -= 1
                 continue
-            for d in range(len(t.capacity)):
+            for d in range(len(tables.capacity)):
                 if d in used:
                     continue
-                end = int(t.room[row, q - 1, members - t.stride[t.kind[d]]])
-                need = t.size[start, end] + t.peak[1, p, p - q] * (t.stash[end] - t.stash[start])
-                if end <= start or (t.wall[start, d] >= end and need <= t.capacity[d]):
+                end = int(tables.room[row, q - 1, members - tables.stride[tables.kind[d]]])
+                need = tables.size[start, end] + tables.peak[1, p, p - q] * (tables.stash[end] - tables.stash[start])
+                if end <= start or (tables.wall[start, d] >= end and need <= tables.capacity[d]):
                     if end > start:
                         cut.append(Stage(start, end, d))
                     used.add(d)
-                    members -= int(t.stride[t.kind[d]])
+                    members -= int(tables.stride[tables.kind[d]])
                     start = max(start, end)
                     break
             q -= 1

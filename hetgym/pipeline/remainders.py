@@ -5,8 +5,6 @@ the sum of the loads. A training step of N micro-batches takes about as long. Fo
 program from the last block backwards finds the cut of least L.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -26,9 +24,9 @@ MAX_STEPS = 100_000_000
 
 def with_remainders(cuts: CutProblem) -> CutProblem:
     """Add ``rest_sum`` and ``rest_load`` to the tables of a problem, unless computing them would take too long."""
-    t, code = cuts.tables, cuts.objective.code
+    tables, code = cuts.tables, cuts.objective.code
     counts, first = counts_and_first(cuts.problem)
-    n, rows = len(t.wall) - 1, len(t.capacity) if code == TRAINING else 1
+    n, rows = len(tables.wall) - 1, len(tables.capacity) if code == TRAINING else 1
     steps = n * n * int(np.prod(counts + 1)) * len(counts) * rows // 2
     slack: tuple[float, ...] = (1.0,) if code == THROUGHPUT else SLACK
     if steps * len(slack) > MAX_STEPS:
@@ -36,16 +34,16 @@ def with_remainders(cuts: CutProblem) -> CutProblem:
     if steps * (len(slack) + 1) > MAX_STEPS:
         return cuts
     passes = 2.0 if code == TRAINING else 1.0
-    total, load = _remainders(t, counts, first, np.array([np.inf]), rows, passes, True)
+    total, load = _remainders(tables, counts, first, np.array([np.inf]), rows, passes, True)
     if code != THROUGHPUT:
-        least = total[0, rows, int(t.free[0]), 0]
+        least = total[0, rows, int(tables.free[0]), 0]
         limits = np.array([least * share if share < np.inf else np.inf for share in slack])  # least may be 0
-        total, load = _remainders(t, counts, first, limits, rows, passes, False)
-    return replace(cuts, tables=t._replace(rest_sum=frozen(total), rest_load=frozen(load)))
+        total, load = _remainders(tables, counts, first, limits, rows, passes, False)
+    return replace(cuts, tables=tables._replace(rest_sum=frozen(total), rest_load=frozen(load)))
 
 
 def _remainders(
-    t: CutTables,
+    tables: CutTables,
     counts: Int64Array,
     first: Int64Array,
     limits: FloatArray,
@@ -56,7 +54,6 @@ def _remainders(
     """Values of the best cuts of blocks i to the end on the devices of a set.
 
     Args:
-        t: tables of the problem.
         counts: [k] devices of each kind.
         first: [k] a device of each kind.
         limits: [l] limits on the largest load [s].
@@ -69,27 +66,9 @@ def _remainders(
         largest load [s]. Row q is for at most q stages, if there are separate rows. Loads in the sum do not include
         weight passes.
     """
-    shape = len(limits), rows + 1, int(np.prod(counts + 1)), len(t.wall)
+    shape = len(limits), rows + 1, int(np.prod(counts + 1)), len(tables.wall)
     total, load = np.full(shape, np.inf), np.full(shape, np.inf)
-    _fill_remainders(
-        total,
-        load,
-        t.forward,
-        t.backward,
-        t.weight,
-        t.comm,
-        t.size,
-        t.stash,
-        t.capacity,
-        t.pays,
-        t.wall,
-        t.peak,
-        counts,
-        first,
-        limits,
-        passes,
-        bottleneck,
-    )
+    _fill_remainders(tables, total, load, counts, first, limits, passes, bottleneck)
     return total, load
 
 
@@ -101,45 +80,17 @@ def _remainders(
 # fewer have smaller numbers, so their entries are complete. Cost: O(limits * rows * sets * kinds * n^2).
 @jit
 def _fill_remainders(
+    tables: CutTables,
     total: FloatArray,
     load: FloatArray,
-    forward: FloatArray,
-    backward: FloatArray,
-    weights: FloatArray,
-    comm: FloatArray,
-    size: FloatArray,
-    stash: FloatArray,
-    capacity: FloatArray,
-    pays: FloatArray,
-    wall: Int64Array,
-    peak: FloatArray,
     counts: Int64Array,
     first: Int64Array,
     limits: FloatArray,
     passes: float,
     bottleneck: bool,
 ) -> None:
-    """Fill in :func:`_remainders`; see there, and :class:`~hetgym.pipeline.tables.CutTables` for the other tables.
-
-    Args:
-        total: [l, rows + 1, sets, n + 1] output; inf everywhere at first.
-        load: [l, rows + 1, sets, n + 1] output; inf everywhere at first.
-        forward: [n, d] seconds of forward passes.
-        backward: [n, d] seconds of backward passes.
-        weights: [n, d] seconds of weight passes.
-        comm: [n + 1, n + 1] seconds of transfers of a stage in a pass.
-        size: [n + 1, n + 1] bytes of weights and state of a stage of blocks i to before j.
-        stash: [n + 1] bytes of activations of a micro-batch of the blocks before i.
-        capacity: [d] bytes.
-        pays: [d] 1 where transfers take the device's time.
-        wall: [n + 1, d] first block from i on that a device cannot run.
-        peak: [v + 1, d + 1, d] micro-batches whose activations stage s of p keeps.
-        counts: [k] number of devices of each kind.
-        first: [k] first device of each kind.
-        limits: [l] limits on the largest load [s].
-        passes: number of times that a stage's transfers are paid for.
-        bottleneck: True to minimise the largest load, False to minimise the sum.
-    """
+    """Fill in ``total`` and ``load``, what :func:`_remainders` returns; inf everywhere at first."""
+    wall, size, stash = tables.wall, tables.size, tables.stash
     n, rows = len(wall) - 1, total.shape[1] - 1
     for k in range(len(limits)):
         limit = limits[k] * (1 + 1e-12)
@@ -149,7 +100,7 @@ def _fill_remainders(
         for row in range(1, rows + 1):
             keep = 0.0
             for p in range(row, rows + 1 if rows > 1 else 0):
-                keep = max(keep, peak[1, p, p - row])
+                keep = max(keep, tables.peak[1, p, p - row])
             before = row - 1 if rows > 1 else row
             for members in range(total.shape[2]):
                 for i in range(n - 1, -1, -1):
@@ -162,13 +113,13 @@ def _fill_remainders(
                             d, left = first[kind], members - stride
                             both, weight = 0.0, 0.0
                             for e in range(i + 1, wall[i, d] + 1):
-                                if size[i, e] + keep * (stash[e] - stash[i]) > capacity[d]:
+                                if size[i, e] + keep * (stash[e] - stash[i]) > tables.capacity[d]:
                                     break
-                                both += forward[e - 1, d] + backward[e - 1, d]
-                                weight += weights[e - 1, d]
+                                both += tables.forward[e - 1, d] + tables.backward[e - 1, d]
+                                weight += tables.weight[e - 1, d]
                                 if both + weight > limit or (bottleneck and both + weight >= best):
                                     break
-                                alone = both + (passes * comm[i, e] if pays[d] > 0 else 0.0)
+                                alone = both + (passes * tables.comm[i, e] if tables.pays[d] > 0 else 0.0)
                                 if alone + weight > limit:
                                     continue
                                 here = max(alone + weight, load[k, before, left, e])

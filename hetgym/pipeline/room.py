@@ -1,25 +1,18 @@
 """Room: a table that tells exactly which remaining blocks fit on which remaining devices."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import jit
-from hetgym._types import FloatArray, Int64Array, frozen
+from hetgym._types import Int64Array, frozen
 from hetgym.errors import ProblemError
 from hetgym.pipeline.problem import PipelineProblem
 from hetgym.pipeline.tables import CutTables, counts_and_first
 
-MAX_ROOM = 4_000_000
-"""Most entries in the table of room."""
+MAX_ROOM = 4_000_000  # Most entries in the table of room
 
 
 def with_room(tables: CutTables, problem: PipelineProblem) -> CutTables:
-    """Add ``room`` to the tables.
-
-    Raises:
-        ProblemError: there are so many kinds of devices that the sets of devices are too many.
-    """
+    """Add ``room`` to the tables; ProblemError if devices of too many kinds have too many sets."""
     counts, first = counts_and_first(problem)
     sets, d = int(np.prod(counts + 1)), problem.num_devices
     if len(tables.levels) * (d + 1) * sets > MAX_ROOM:
@@ -29,8 +22,7 @@ def with_room(tables: CutTables, problem: PipelineProblem) -> CutTables:
         )
     n = len(tables.wall) - 1
     room = np.full((len(tables.levels), d + 1, sets), n, np.int64)
-    t = tables
-    _fill_room(room, t.size, t.stash, t.capacity, t.wall, t.peak, t.levels, counts, first)
+    _fill_room(tables, room, counts, first)
     return tables._replace(room=frozen(room))
 
 
@@ -46,45 +38,24 @@ def something_fits(tables: CutTables) -> bool:
 # device, since a later end never allows an earlier first block. The other choice is to leave the stage out, which
 # never needs more memory. Cost: O(levels * d * sets * kinds * n).
 @jit
-def _fill_room(
-    room: Int64Array,
-    size: FloatArray,
-    stash: FloatArray,
-    capacity: FloatArray,
-    wall: Int64Array,
-    peak: FloatArray,
-    levels: Int64Array,
-    counts: Int64Array,
-    first: Int64Array,
-) -> None:
-    """Fill in the table of room.
-
-    Args:
-        room: [l, d + 1, sets] output; n everywhere at first.
-        size: [n + 1, n + 1] bytes of weights and state of a stage of blocks i to before j.
-        stash: [n + 1] bytes of activations of a micro-batch of the blocks before i.
-        capacity: [d] bytes.
-        wall: [n + 1, d] first block from i on that a device cannot run.
-        peak: [v + 1, d + 1, d] micro-batches whose activations stage s of p keeps.
-        levels: [l] numbers of stages p that have rows of their own.
-        counts: [k] number of devices of each kind.
-        first: [k] first device of each kind.
-    """
-    for row in range(len(levels)):
-        p = levels[row]
+def _fill_room(tables: CutTables, room: Int64Array, counts: Int64Array, first: Int64Array) -> None:
+    """Fill in the table of room, [l, d + 1, sets]; n everywhere at first."""
+    size, stash, wall = tables.size, tables.stash, tables.wall
+    for row in range(len(tables.levels)):
+        p = tables.levels[row]
         for q in range(1, p + 1):
-            keep = peak[1, p, p - q]
+            keep = tables.peak[1, p, p - q]
             for members in range(room.shape[2]):
                 best = room[row, q - 1, members]
                 stride = 1
-                for t in range(len(counts)):
-                    if members // stride % (counts[t] + 1) > 0:
+                for kind in range(len(counts)):
+                    if members // stride % (counts[kind] + 1) > 0:
                         end = room[row, q - 1, members - stride]
                         i = end
-                        while i > 0 and wall[i - 1, first[t]] >= end:
-                            if size[i - 1, end] + keep * (stash[end] - stash[i - 1]) > capacity[first[t]]:
+                        while i > 0 and wall[i - 1, first[kind]] >= end:
+                            if size[i - 1, end] + keep * (stash[end] - stash[i - 1]) > tables.capacity[first[kind]]:
                                 break
                             i -= 1
                         best = min(best, i)
-                    stride *= counts[t] + 1
+                    stride *= counts[kind] + 1
                 room[row, q, members] = best

@@ -1,7 +1,5 @@
 """Pipeline schedules over micro-batches: the order in which each stage runs its forward and backward passes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,22 +12,16 @@ from hetgym.errors import ConfigError, unknown_name
 
 
 class Pass(NamedTuple):
-    """One pass of one micro-batch through one chunk of a stage.
+    """One pass of one micro-batch through one chunk of a stage."""
 
-    Attributes:
-        kind: ``"F"`` forward; ``"B"`` backward; ``"W"`` the part of the backward pass that computes the
-            gradients of the weights, if it is a separate pass.
-        micro_batch: number of the micro-batch, from 0 on.
-        chunk: number of the chunk on the stage, from 0 on; always 0 if a stage is one piece of the model.
-    """
-
+    # `"F"` forward; `"B"` backward; `"W"` the part of the backward pass that computes the gradients of the weights, if
+    # it is a separate pass
     kind: str
-    micro_batch: int
-    chunk: int = 0
+    micro_batch: int  # number of the micro-batch, from 0 on
+    chunk: int = 0  # number of the chunk on the stage, from 0 on; always 0 if a stage is one piece of the model
 
 
-Orders = tuple[tuple[Pass, ...], ...]
-"""For each stage, its passes in the order in which they run."""
+Orders = tuple[tuple[Pass, ...], ...]  # For each stage, its passes in the order in which they run
 
 
 def gpipe(stages: int, micro_batches: int) -> Orders:
@@ -132,13 +124,7 @@ SCHEDULES: dict[str, Callable[..., Orders]] = {
 
 
 def orders(name: str, stages: int, micro_batches: int, chunks: int | None = None) -> Orders:
-    """Orders of a schedule by name.
-
-    Args:
-        name: one of :data:`SCHEDULES`.
-        stages: number of stages, p.
-        micro_batches: number of micro-batches, m.
-        chunks: pieces of the model on each stage, for ``"interleaved"`` only.
+    """Orders of a schedule by name; ``chunks`` are pieces of the model on each stage, for ``"interleaved"`` only.
 
     Raises:
         UnknownName: no such schedule.
@@ -181,10 +167,7 @@ def pass_seconds(
     """Check the times of passes and put them in one table.
 
     Args:
-        passes: the passes of each stage in order.
-        forward: seconds of a stage's forward pass over all its chunks, one number or [p]; or of each chunk, [v, p].
-        backward: seconds of the backward pass in the same form, without the time of ``weight``.
-        weight: seconds of the weight pass in the same form; given if and only if the schedule has such passes.
+        passes, forward, backward, weight: see :func:`~hetgym.pipeline.makespan`.
 
     Returns:
         [2 or 3, v, p] seconds of forward, backward and, if there are any, weight passes.

@@ -1,7 +1,5 @@
 """Starts: cuts read off the tables of remainders, one for each limit on the largest load and each number of stages."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import lean
@@ -17,20 +15,19 @@ def starts(cuts: CutProblem) -> list[tuple[Stage, ...]]:
     Args:
         cuts: a problem with remainders (:func:`~hetgym.pipeline.remainders.with_remainders`); without, there are none.
     """
-    t = cuts.tables
+    tables = cuts.tables
     counts, first = counts_and_first(cuts.problem)
     found: dict[tuple[Stage, ...], None] = {}
-    limits, rows = t.rest_sum.shape[:2] if t.rest_sum.size else (0, 0)
-    d = len(t.capacity)
+    limits, rows = tables.rest_sum.shape[:2] if tables.rest_sum.size else (0, 0)
+    d = len(tables.capacity)
     begun, kinds = np.zeros(d + 1, np.int64), np.zeros(d, np.int64)
     passes = 2.0 if cuts.objective.code == TRAINING else 1.0
     for most in range(1, rows):
         for k in range(limits):
-            stages = _read_off(t, counts, first, k, most, passes, cuts.objective.code == THROUGHPUT, begun, kinds)
+            stages = _read_off(tables, counts, first, k, most, passes, cuts.objective.code == THROUGHPUT, begun, kinds)
             if stages > 0:
-                ends = [*begun[1:stages].tolist(), len(t.wall) - 1]
-                device = first.tolist()
-                cut = []
+                ends = [*begun[1:stages].tolist(), len(tables.wall) - 1]
+                device, cut = first.tolist(), []
                 for i, end, kind in zip(begun[:stages].tolist(), ends, kinds[:stages].tolist(), strict=True):
                     cut.append(Stage(i, end, device[kind]))
                     device[kind] += 1
@@ -43,7 +40,7 @@ def starts(cuts: CutProblem) -> list[tuple[Stage, ...]]:
 # that they agree to the last bit.
 @lean
 def _read_off(
-    t: CutTables,
+    tables: CutTables,
     counts: Int64Array,
     first: Int64Array,
     limit: int,
@@ -56,19 +53,13 @@ def _read_off(
     """Write first blocks and kinds of devices of a cut; return the number of its stages, 0 if there is none.
 
     Args:
-        t: tables of the problem.
-        counts: [k] devices of each kind.
-        first: [k] a device of each kind.
         limit: number of the limit on the largest load.
         row: largest number of stages; 1 if the table has no rows for these.
-        passes: number of times that a stage's transfers are paid for.
-        bottleneck: True if the table holds largest loads, not sums.
-        begun: [d] written.
-        kinds: [d] written.
+        begun, kinds: [d] written.
     """
-    total, n = t.rest_sum[limit], len(t.wall) - 1
+    total, n = tables.rest_sum[limit], len(tables.wall) - 1
     apart = total.shape[0] > 2
-    members, i, stages = t.free[0], 0, 0
+    members, i, stages = tables.free[0], 0, 0
     while i < n:
         value = total[row, members, i]
         if value == np.inf:
@@ -81,9 +72,9 @@ def _read_off(
         for kind in range(len(counts)):
             if not found and members // stride % (counts[kind] + 1) > 0:
                 d, both = first[kind], 0.0
-                for e in range(i + 1, t.wall[i, d] + 1):
-                    both += t.forward[e - 1, d] + t.backward[e - 1, d]
-                    alone = both + (passes * t.comm[i, e] if t.pays[d] > 0 else 0.0)
+                for e in range(i + 1, tables.wall[i, d] + 1):
+                    both += tables.forward[e - 1, d] + tables.backward[e - 1, d]
+                    alone = both + (passes * tables.comm[i, e] if tables.pays[d] > 0 else 0.0)
                     rest = total[before, members - stride, e]
                     if (max(alone, rest) if bottleneck else alone + rest) == value:
                         begun[stages], kinds[stages] = i, kind

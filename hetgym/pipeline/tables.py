@@ -1,7 +1,5 @@
 """Tables of a problem's blocks, which give the load, transfers and memory of any stage."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -24,65 +22,43 @@ class CutTables(NamedTuple):
 
     The number of rounds is the number of chunks of the model on each device. A set of devices is encoded as one number,
     the sum of ``stride`` over its members, which determines how many devices of each kind it holds.
-
-    Attributes:
-        forward, backward, weight: [n, d] seconds of the passes; backward and weight are 0 unless the objective is
-            training. inf in ``forward`` where a device cannot run a block.
-        comm: [n + 1, n + 1] seconds of transfers that a stage of blocks i to before j pays in a pass.
-        certain: [n + 1, n + 1] the part of ``comm`` for tensors made before i.
-        rest: [n + 1] least seconds of all passes of blocks i to the end.
-        path: [n + 1] least seconds of forward and backward passes of blocks i to the end.
-        largest: [n + 1] most seconds of any one of these blocks, for all passes on its fastest device.
-        size: [n + 1, n + 1] bytes of weights and state of blocks i to before j: of a weight that several of them read,
-            once. A device with several pieces holds the sum of theirs.
-        stash: [n + 1] bytes of activations of one micro-batch of the blocks before i.
-        capacity: [d] bytes; inf if memory is ignored.
-        pays: [d] 1 where transfers take the device's time.
-        kind: [d] kind of each device.
-        stride: [k] amount that a device of each kind adds to the number of a set of devices.
-        free: [1] the number of the set of all devices.
-        wall: [n + 1, d] first block from i on that a device cannot run.
-        peak: [v + 1, d + 1, d] most micro-batches whose activations stage s of p keeps, by rounds, p and s;
-            -1 where the schedule does not exist.
-        levels: [l] numbers of stages that have rows of their own in ``room``.
-        room: [l, d + 1, sets] least i such that blocks i to the end fit on the last q of that many stages, on
-            devices of a set; see :mod:`hetgym.pipeline.room`.
-        rest_sum, rest_load: [limits, rows, sets, n + 1] seconds of the best cuts of blocks i to the end; empty if
-            they were not computed; see :mod:`hetgym.pipeline.remainders`.
     """
 
+    # forward, backward, weight: [n, d] seconds of the passes; backward and weight are 0 unless the objective is
+    # training. inf in `forward` where a device cannot run a block.
     forward: FloatArray
     backward: FloatArray
     weight: FloatArray
-    comm: FloatArray
-    certain: FloatArray
-    rest: FloatArray
-    path: FloatArray
-    largest: FloatArray
+    comm: FloatArray  # [n + 1, n + 1] seconds of transfers that a stage of blocks i to before j pays in a pass
+    certain: FloatArray  # [n + 1, n + 1] the part of `comm` for tensors made before i
+    rest: FloatArray  # [n + 1] least seconds of all passes of blocks i to the end
+    path: FloatArray  # [n + 1] least seconds of forward and backward passes of blocks i to the end
+    largest: FloatArray  # [n + 1] most seconds of any one of these blocks, for all passes on its fastest device
+    # [n + 1, n + 1] bytes of weights and state of blocks i to before j: of a weight that several of them read, once. A
+    # device with several pieces holds the sum of theirs.
     size: FloatArray
-    stash: FloatArray
-    capacity: FloatArray
-    pays: FloatArray
-    kind: Int64Array
-    stride: Int64Array
-    free: Int64Array
-    wall: Int64Array
+    stash: FloatArray  # [n + 1] bytes of activations of one micro-batch of the blocks before i
+    capacity: FloatArray  # [d] bytes; inf if memory is ignored
+    pays: FloatArray  # [d] 1 where transfers take the device's time
+    kind: Int64Array  # [d] kind of each device
+    stride: Int64Array  # [k] amount that a device of each kind adds to the number of a set of devices
+    free: Int64Array  # [1] the number of the set of all devices
+    wall: Int64Array  # [n + 1, d] first block from i on that a device cannot run
+    # [v + 1, d + 1, d] most micro-batches whose activations stage s of p keeps, by rounds, p and s; -1 where the
+    # schedule does not exist
     peak: FloatArray
-    levels: Int64Array
+    levels: Int64Array  # [l] numbers of stages that have rows of their own in `room`
+    # [l, d + 1, sets] least i such that blocks i to the end fit on the last q of that many stages, on devices of a set;
+    # see room
     room: Int64Array
+    # rest_sum, rest_load: [limits, rows, sets, n + 1] seconds of the best cuts of blocks i to the end; empty if they
+    # were not computed; see remainders
     rest_sum: FloatArray
     rest_load: FloatArray
 
 
 def tables_of(training: TrainingPipeline, blocks: Contraction, objective: Objective, is_chain: bool) -> CutTables:
-    """Compute the tables of a problem's blocks; ``room``, ``rest_sum`` and ``rest_load`` are left empty.
-
-    Args:
-        training: the problem, with its backward pass.
-        blocks: the blocks of operators, in order.
-        objective: the figure by which cuts are judged.
-        is_chain: True if every block is one operator, read by the next one only.
-    """
+    """Compute the tables of a problem's blocks; ``room``, ``rest_sum`` and ``rest_load`` are left empty."""
     problem, kind = training.problem, training.problem.device_kind
     n, d = len(blocks.members), problem.num_devices
 
@@ -142,17 +118,17 @@ def tables_of(training: TrainingPipeline, blocks: Contraction, objective: Object
 
 # From the last block backwards: before each step the rows of the blocks that were visited are complete.
 @lean
-def _fill_sums(t: CutTables) -> None:
+def _fill_sums(tables: CutTables) -> None:
     """Fill in ``rest``, ``path``, ``largest`` and ``wall``, which is n everywhere before."""
-    n, d = t.forward.shape
+    n, d = tables.forward.shape
     for i in range(n - 1, -1, -1):
         everything, path = np.inf, np.inf
         for device in range(d):
-            both = t.forward[i, device] + t.backward[i, device]
-            path, everything = min(path, both), min(everything, both + t.weight[i, device])
-            t.wall[i, device] = t.wall[i + 1, device] if both < np.inf else i
-        t.rest[i], t.path[i] = t.rest[i + 1] + everything, t.path[i + 1] + path
-        t.largest[i] = max(t.largest[i + 1], everything)
+            both = tables.forward[i, device] + tables.backward[i, device]
+            path, everything = min(path, both), min(everything, both + tables.weight[i, device])
+            tables.wall[i, device] = tables.wall[i + 1, device] if both < np.inf else i
+        tables.rest[i], tables.path[i] = tables.rest[i + 1] + everything, tables.path[i + 1] + path
+        tables.largest[i] = max(tables.largest[i + 1], everything)
 
 
 def _spared(shared: SharedWeights, n: int) -> FloatArray:

@@ -1,7 +1,5 @@
 """Unrolling of pipelines into problems with an operator for each pass, for any runtime of the simulator."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 
@@ -31,11 +29,7 @@ def unroll(
     pass and for the backward pass of the next chunk; a weight pass for its backward pass.
 
     Args:
-        passes: the passes of each stage in order, see :func:`~hetgym.pipeline.orders`.
-        forward: seconds of a stage's forward pass over all its chunks, one number or [p]; or of each chunk, [v, p].
-        backward: seconds of the backward pass in the same form, without the time of ``weight``.
-        weight: seconds of the weight pass in the same form; given if and only if the schedule has such passes.
-        transfer: seconds of a transfer from one stage to the next.
+        passes, forward, backward, weight, transfer: see :func:`~hetgym.pipeline.makespan`.
 
     Returns:
         The problem, of p devices, and the schedule, for :func:`hetgym.simulate` under any runtime.
@@ -96,9 +90,7 @@ def unroll_cut(
 
     Args:
         objective: the figure by which the cut is judged.
-        forward: [v, p] seconds of the forward pass of each chunk.
-        backward: [v, p] seconds of the backward pass of each chunk.
-        weight: [v, p] seconds of the weight pass of each chunk; 0 unless these are separate passes.
+        forward, backward, weight: [v, p] seconds of the passes of each chunk; ``weight`` is 0 unless it is separate.
     """
     rounds, stages = forward.shape
     if objective.code == LATENCY:

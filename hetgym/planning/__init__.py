@@ -6,6 +6,7 @@
   operator is urgent.
 * A timeline for another runtime than ``classic`` carries :mod:`~hetgym.planning.bookings` of transfers;
   :func:`with_times` simulates the result, and :mod:`~hetgym.planning.capacity` makes plans that fit the memory.
+  :func:`hetgym.planning.timeline.filled` does all of it for a function that fills a timeline.
 * :func:`evaluate` gives the makespans of many placements, :func:`decode_placement` makes a schedule from one; searches
   over placements are in :mod:`hetgym.search`.
 * :func:`lower_bound` bounds the makespan of any schedule from below.

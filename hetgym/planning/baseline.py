@@ -27,41 +27,28 @@ KINDS = ("trivial", "online", "list", "memory", "energy", "partition", "search",
 keep within memory; those that weigh energy; those that cut the graph into parts first; searches; rules that play an
 environment; trained policies; those that prove optima; and those of other installed packages."""
 
-Target = str | Callable[..., Any]
-"""A function or a class, or the place where it is found: ``"package.module:name"``."""
+Target = str | Callable[..., Any]  # A function or a class, or the place where it is found: `"package.module:name"`
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A row of the table of schedulers, and a :class:`~hetgym.planning.Scheduler` itself.
+    """A row of the table of schedulers, and a :class:`~hetgym.planning.Scheduler` itself."""
 
-    Attributes:
-        name: what users type: a word, and options that were given with it, as in ``donf:priority=nested``.
-        kind: one of :data:`KINDS`.
-        target: ``target(problem, **options) -> Schedule``, or where to find it.
-        citation: the source of the method.
-        complexity: of n operators, e edges and p devices.
-        options: those that differ from the function's defaults.
-        needs: modules of an extra without which it does not work.
-        search: a subclass of :class:`~hetgym.search.search.Search` that takes the function's options but the
-            budgets, or where to find it; None for schedulers that do not run in parts.
-        package: name and version of the installed package that it comes from; empty for others.
-        model: name of the runtime that it plans for, unless it takes one.
-        models: option, as in ``communication=classic`` -> the runtime that it plans for then.
-        aliases: other names, such as published ones -> the options that they stand for, as in ``priority=nested``.
-    """
-
-    name: str
-    kind: str
-    target: Target
-    citation: str
-    complexity: str
-    options: dict[str, Any] = field(default_factory=dict)
-    needs: tuple[str, ...] = ()
+    name: str  # what users type: a word, and options that were given with it, as in `donf:priority=nested`
+    kind: str  # one of KINDS
+    target: Target  # `target(problem, **options) -> Schedule`, or where to find it
+    citation: str  # the source of the method
+    complexity: str  # of n operators, e edges and p devices
+    options: dict[str, Any] = field(default_factory=dict)  # those that differ from the function's defaults
+    needs: tuple[str, ...] = ()  # modules of an extra without which it does not work
+    # a subclass of Search that takes the function's options but the budgets, or where to find it; None for schedulers
+    # that do not run in parts
     search: Target | None = None
-    package: str = ""
-    model: str = "classic"
+    package: str = ""  # name and version of the installed package that it comes from; empty for others
+    model: str = "classic"  # name of the runtime that it plans for, unless it takes one
+    # option, as in `communication=classic` -> the runtime that it plans for then
     models: dict[str, str] = field(default_factory=dict)
+    # other names, such as published ones -> the options that they stand for, as in `priority=nested`
     aliases: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -113,7 +100,6 @@ class Baseline:
         """Schedule a problem; the schedule carries the scheduler's name.
 
         Args:
-            problem: the problem.
             runtime: the runtime that will run the schedule; schedulers that plan for another one do not see it.
 
         Raises:
@@ -138,20 +124,14 @@ class Baseline:
 
 
 def resolve(target: Target) -> Any:
-    """The function or class that a target names.
-
-    Raises:
-        ImportError: there is no such module.
-        AttributeError: the module has nothing of that name.
-    """
+    """The function or class that a target names."""
     if not isinstance(target, str):
         return target
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
 
 
-Outline = tuple[str, tuple[str, ...]]
-"""First line of a function's documentation, and the names of its parameters."""
+Outline = tuple[str, tuple[str, ...]]  # First line of a function's documentation, and the names of its parameters
 
 
 def outline(target: Target) -> Outline:

@@ -7,8 +7,6 @@ overtake a booking, as it does in a simulation, but delays none. What the runtim
 tells: planned times are simulated at the end. Fair sharing is estimated as if links served one transfer at a time.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -28,59 +26,37 @@ from hetgym.weights import SharedWeights, present
 
 @record
 class Bookings(NamedTuple):
-    """The transfers of the operators that a timeline holds.
+    """The transfers of the operators that a timeline holds."""
 
-    Attributes:
-        pointer: [d * d + 1] a transfer from device a to b holds ``held[pointer[a * d + b] .. [a * d + b + 1]]``.
-        held: [r] numbers of links or channels; none where transfers never wait.
-        busy: the times at which they are busy, by the (first) edge that a transfer serves.
-        sent: [e] begin of the transfer that serves an edge [s]; -1 if none was booked for it.
-        arrived: [e] its end [s].
-        asked: [k] scratch: incoming edges of one operator by the time of their requests; [d] with ``message``.
-        message: [d] scratch: bytes from each device to one reader, -1 for none.
-        until: [l] scratch: end of the transfers of one operator on each link or channel [s].
-        transfers: [1] position in ``runtime.TRANSFERS``.
-        dispatch: [1] host time for each launched operator [s].
-        weight: [n] weights of each operator [byte]; ``shared``: those of them that other operators read, too.
-        room: [d] room that is left for weights on each device [byte]; may be negative.
-    """
-
-    pointer: IntArray
-    held: IntArray
-    busy: Intervals
-    sent: FloatArray
-    arrived: FloatArray
-    asked: IntArray
-    message: FloatArray
-    until: FloatArray
-    transfers: IntArray
-    dispatch: FloatArray
-    weight: FloatArray
+    pointer: IntArray  # [d * d + 1] a transfer from device a to b holds `held[pointer[a * d + b] .. [a * d + b + 1]]`.
+    held: IntArray  # [r] numbers of links or channels; none where transfers never wait
+    busy: Intervals  # the times at which they are busy, by the (first) edge that a transfer serves
+    sent: FloatArray  # [e] begin of the transfer that serves an edge [s]; -1 if none was booked for it
+    arrived: FloatArray  # [e] its end [s]
+    asked: IntArray  # [k] scratch: incoming edges of one operator by the time of their requests; [d] with `message`
+    message: FloatArray  # [d] scratch: bytes from each device to one reader, -1 for none
+    until: FloatArray  # [l] scratch: end of the transfers of one operator on each link or channel [s]
+    transfers: IntArray  # [1] position in `runtime.TRANSFERS`
+    dispatch: FloatArray  # [1] host time for each launched operator [s]
+    weight: FloatArray  # [n] weights of each operator [byte]; `shared`: those of them that other operators read, too
     shared: SharedWeights
-    room: FloatArray
+    room: FloatArray  # [d] room that is left for weights on each device [byte]; may be negative
 
 
 @record
 class Nothing(NamedTuple):
-    """In place of bookings under the classic model: transfers take their time and never wait.
+    """In place of bookings under the classic model: transfers take their time and never wait."""
 
-    Attributes:
-        nothing: [0].
-    """
-
-    nothing: IntArray
+    nothing: IntArray  # [0]
 
 
-NOTHING = cast(Bookings, Nothing(np.zeros(0, np.int32)))
-"""What the timelines of the classic model carry."""
+NOTHING = cast(Bookings, Nothing(np.zeros(0, np.int32)))  # What the timelines of the classic model carry
 
 
 def new_bookings(problem: Problem, runtime: Runtime, room: FloatArray | None = None) -> Bookings:
     """Allocate for a problem and a runtime; nothing is booked.
 
     Args:
-        problem: the problem.
-        runtime: the runtime that will run the schedule.
         room: [d] room for weights on each device [byte]; unlimited by default.
     """
     p = problem.arrays
@@ -113,10 +89,10 @@ def new_bookings(problem: Problem, runtime: Runtime, room: FloatArray | None = N
 
 
 @step
-def clear(k: Bookings) -> None:
+def clear(bookings: Bookings) -> None:
     """Forget all transfers."""
-    k.sent[:] = -1.0
-    intervals.clear(k.busy)
+    bookings.sent[:] = -1.0
+    intervals.clear(bookings.busy)
 
 
 # Inputs are sorted by insertion: operators have few. After each one `ready` is the latest arrival so far, and until[]
@@ -124,131 +100,142 @@ def clear(k: Bookings) -> None:
 # whether they are booked or only looked at.
 @step
 def bring(
-    p: ProblemArrays, k: Bookings, assignment: IntArray, finish: FloatArray, operator: int, device: int, book: bool
+    p: ProblemArrays,
+    bookings: Bookings,
+    assignment: IntArray,
+    finish: FloatArray,
+    operator: int,
+    device: int,
+    book: bool,
 ) -> float:
     """Time at which all inputs of an operator from predecessors that are placed can be on a device [s].
 
     Args:
-        p: the problem.
-        k: the bookings; they change only with ``book``.
-        assignment: [n] devices of the operators that are placed.
-        finish: [n] finishes of the operators that are placed [s].
-        operator: the operator.
-        device: the device.
+        assignment, finish: [n] devices and finishes [s] of the operators that are placed.
         book: true to book the transfers.
     """
-    if k.transfers[0] == AGGREGATED:
-        return _pull(p, k, assignment, finish, operator, device, book)
+    if bookings.transfers[0] == AGGREGATED:
+        return _pull(p, bookings, assignment, finish, operator, device, book)
     count = 0
     for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
         edge, at = p.predecessor_edge[m], count
         if assignment[p.predecessor[m]] < 0:
             if book:
-                k.sent[edge] = -1.0
+                bookings.sent[edge] = -1.0
             continue
         request = finish[p.predecessor[m]]
         count += 1
-        while at > 0 and finish[p.edge_source[k.asked[at - 1]]] > request:
-            k.asked[at] = k.asked[at - 1]
+        while at > 0 and finish[p.edge_source[bookings.asked[at - 1]]] > request:
+            bookings.asked[at] = bookings.asked[at - 1]
             at -= 1
-        k.asked[at] = edge
+        bookings.asked[at] = edge
     ready = 0.0
     for m in range(count):
-        edge = k.asked[m]
+        edge = bookings.asked[m]
         i = p.edge_source[edge]
         a, arrived = assignment[i], finish[i]
         if a != device:
-            copy = _copy_on(p, k, assignment, edge, device) if k.transfers[0] == CACHED else -1
+            copy = _copy_on(p, assignment, edge, device) if bookings.transfers[0] == CACHED else -1
             if copy >= 0:
-                arrived = k.arrived[copy]
+                arrived = bookings.arrived[copy]
                 if book:
-                    k.sent[edge] = -1.0
-                    k.arrived[edge] = arrived
+                    bookings.sent[edge] = -1.0
+                    bookings.arrived[edge] = arrived
             else:
                 duration = transfer_time(p, a, device, p.edge_bytes[edge])
-                sent = _first_gap(p, k, a, device, arrived, duration)
+                sent = _first_gap(p, bookings, a, device, arrived, duration)
                 arrived = sent + duration
-                _hold(p, k, a, device, edge, sent, arrived, book)
+                _hold(p, bookings, a, device, edge, sent, arrived, book)
                 if book:
-                    k.sent[edge] = sent
-                    k.arrived[edge] = arrived
+                    bookings.sent[edge] = sent
+                    bookings.arrived[edge] = arrived
         ready = max(ready, arrived)
     for m in range(count):
-        _let_go(p, k, assignment[p.edge_source[k.asked[m]]], device)
+        _let_go(p, bookings, assignment[p.edge_source[bookings.asked[m]]], device)
     return ready
 
 
+# `message[a]` is first the bytes that device a sends, -1 if none. Each message is booked, or looked at, under the first
+# edge that it serves, and the others point to its end. O(d in-degree), apart from the gaps.
 @step
 def _pull(
-    p: ProblemArrays, k: Bookings, assignment: IntArray, finish: FloatArray, operator: int, device: int, book: bool
+    p: ProblemArrays,
+    bookings: Bookings,
+    assignment: IntArray,
+    finish: FloatArray,
+    operator: int,
+    device: int,
+    book: bool,
 ) -> float:
     """As :func:`bring`, where each other device sends one message once all predecessors have finished."""
     request = 0.0
-    for a in range(len(k.message)):
-        k.message[a] = -1.0
+    for a in range(len(bookings.message)):
+        bookings.message[a] = -1.0
     for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
         i = p.predecessor[m]
         a = assignment[i]
         if a < 0:
             if book:
-                k.sent[p.predecessor_edge[m]] = -1.0
+                bookings.sent[p.predecessor_edge[m]] = -1.0
             continue
         request = max(request, finish[i])
         if a != device:
-            k.message[a] = max(0.0, k.message[a]) + p.edge_bytes[p.predecessor_edge[m]]
+            bookings.message[a] = max(0.0, bookings.message[a]) + p.edge_bytes[p.predecessor_edge[m]]
     ready = request
-    for a in range(len(k.message)):
-        if k.message[a] < 0.0:
+    for a in range(len(bookings.message)):
+        if bookings.message[a] < 0.0:
             continue
-        duration = transfer_time(p, a, device, k.message[a])
-        sent = _first_gap(p, k, a, device, request, duration)
+        duration = transfer_time(p, a, device, bookings.message[a])
+        sent = _first_gap(p, bookings, a, device, request, duration)
         ready = max(ready, sent + duration)
         first = -1
         for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
             if assignment[p.predecessor[m]] == a:
                 edge = p.predecessor_edge[m]
                 if book:
-                    k.sent[edge] = sent if first < 0 else -1.0
-                    k.arrived[edge] = sent + duration
+                    bookings.sent[edge] = sent if first < 0 else -1.0
+                    bookings.arrived[edge] = sent + duration
                 first = edge if first < 0 else first
-        _hold(p, k, a, device, first, sent, sent + duration, book)
-    for a in range(len(k.message)):
-        if k.message[a] >= 0.0:
-            _let_go(p, k, a, device)
+        _hold(p, bookings, a, device, first, sent, sent + duration, book)
+    for a in range(len(bookings.message)):
+        if bookings.message[a] >= 0.0:
+            _let_go(p, bookings, a, device)
     return ready
 
 
 @step
-def take_back(p: ProblemArrays, k: Bookings, assignment: IntArray, operator: int) -> None:
+def take_back(p: ProblemArrays, bookings: Bookings, assignment: IntArray, operator: int) -> None:
     """Undo the transfers booked for an operator, which is still placed."""
     device = assignment[operator]
     for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
         edge, a = p.predecessor_edge[m], assignment[p.predecessor[m]]
-        if a != device and k.sent[edge] >= 0.0:
+        if a != device and bookings.sent[edge] >= 0.0:
             route = a * p.cost.shape[1] + device
-            for r in range(k.pointer[route], k.pointer[route + 1]):
-                intervals.remove(k.busy, k.held[r], edge, k.sent[edge], k.arrived[edge])
+            for r in range(bookings.pointer[route], bookings.pointer[route + 1]):
+                intervals.remove(bookings.busy, bookings.held[r], edge, bookings.sent[edge], bookings.arrived[edge])
 
 
 @step
-def need(k: Bookings, assignment: IntArray, operator: int, device: int) -> float:
+def need(bookings: Bookings, assignment: IntArray, operator: int, device: int) -> float:
     """Weights that a device must hold more of with an operator: without those that others there read [byte]."""
-    return float(k.weight[operator] - present(k.shared, assignment, operator, device, len(k.weight)))
+    return float(
+        bookings.weight[operator] - present(bookings.shared, assignment, operator, device, len(bookings.weight))
+    )
 
 
 @step
-def copy_into(k: Bookings, other: Bookings) -> None:
+def copy_into(bookings: Bookings, other: Bookings) -> None:
     """Make other bookings for the same problem and runtime equal to these."""
-    intervals.copy_into(k.busy, other.busy)
-    for device in range(len(k.room)):
-        other.room[device] = k.room[device]
-    for edge in range(len(k.sent)):
-        other.sent[edge] = k.sent[edge]
-        other.arrived[edge] = k.arrived[edge]
+    intervals.copy_into(bookings.busy, other.busy)
+    for device in range(len(bookings.room)):
+        other.room[device] = bookings.room[device]
+    for edge in range(len(bookings.sent)):
+        other.sent[edge] = bookings.sent[edge]
+        other.arrived[edge] = bookings.arrived[edge]
 
 
 @step
-def _copy_on(p: ProblemArrays, k: Bookings, assignment: IntArray, edge: int, device: int) -> int:
+def _copy_on(p: ProblemArrays, assignment: IntArray, edge: int, device: int) -> int:
     """An edge whose transfer takes this edge's tensor to the device already; -1 if there is none."""
     source = p.edge_source[edge]
     for other in range(p.successor_pointer[source], p.successor_pointer[source + 1]):
@@ -259,36 +246,38 @@ def _copy_on(p: ProblemArrays, k: Bookings, assignment: IntArray, edge: int, dev
 
 # `sent` only rises, and each round in which it rises passes an interval, so the loop ends.
 @step
-def _first_gap(p: ProblemArrays, k: Bookings, a: int, b: int, request: float, duration: float) -> float:
+def _first_gap(p: ProblemArrays, bookings: Bookings, a: int, b: int, request: float, duration: float) -> float:
     """First time from a request on at which all that a transfer holds is idle for its duration [s]."""
     route = a * p.cost.shape[1] + b
-    first, last = k.pointer[route], k.pointer[route + 1]
+    first, last = bookings.pointer[route], bookings.pointer[route + 1]
     sent = request
     for r in range(first, last):
-        sent = max(sent, k.until[k.held[r]])
+        sent = max(sent, bookings.until[bookings.held[r]])
     before = -1.0
     while before < sent:
         before = sent
         for r in range(first, last):
-            sent = max(sent, intervals.earliest_gap(k.busy, k.held[r], sent, duration))
+            sent = max(sent, intervals.earliest_gap(bookings.busy, bookings.held[r], sent, duration))
         if last - first < 2:
             break
     return sent
 
 
 @step
-def _hold(p: ProblemArrays, k: Bookings, a: int, b: int, edge: int, sent: float, arrived: float, book: bool) -> None:
+def _hold(
+    p: ProblemArrays, bookings: Bookings, a: int, b: int, edge: int, sent: float, arrived: float, book: bool
+) -> None:
     """Note a transfer, so that the operator's next one goes behind it; with ``book`` book it."""
     route = a * p.cost.shape[1] + b
-    for r in range(k.pointer[route], k.pointer[route + 1]):
-        k.until[k.held[r]] = arrived
+    for r in range(bookings.pointer[route], bookings.pointer[route + 1]):
+        bookings.until[bookings.held[r]] = arrived
         if book:
-            intervals.insert(k.busy, k.held[r], edge, sent, arrived)
+            intervals.insert(bookings.busy, bookings.held[r], edge, sent, arrived)
 
 
 @step
-def _let_go(p: ProblemArrays, k: Bookings, a: int, b: int) -> None:
+def _let_go(p: ProblemArrays, bookings: Bookings, a: int, b: int) -> None:
     """Forget the ends that :func:`_hold` noted."""
     route = a * p.cost.shape[1] + b
-    for r in range(k.pointer[route], k.pointer[route + 1]):
-        k.until[k.held[r]] = 0.0
+    for r in range(bookings.pointer[route], bookings.pointer[route + 1]):
+        bookings.until[bookings.held[r]] = 0.0

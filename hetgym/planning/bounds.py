@@ -1,7 +1,5 @@
 """Lower bounds on the makespan of any schedule."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import lean
@@ -53,9 +51,8 @@ def area_bound(problem: Problem) -> float:
 def load_bound(problem: Problem) -> float:
     """All work spread over the devices as well as it can be, operators being divisible [s].
 
-    The linear program min C, subject to sum_d x[i, d] = 1 and sum_i cost[i, d] x[i, d] <= C. Of the
-    solver's answer only the weights that it gives to devices are used: any weights that sum to 1 give
-    a valid bound, so the solver's tolerances cannot make it lie above the optimum.
+    The linear program min C, subject to sum_d x[i, d] = 1 and sum_i cost[i, d] x[i, d] <= C. Of the solver's answer
+    only the weights of devices are used: any that sum to 1 give a valid bound, whatever the solver's tolerances.
 
     Raises:
         MissingExtra: SciPy is not installed.
@@ -66,11 +63,10 @@ def load_bound(problem: Problem) -> float:
 def combined_bound(problem: Problem, thresholds: int = 8) -> float:
     """The load bound of operators in the middle of the graph, plus the least times before and after them [s].
 
-    The largest over thresholds a and b of a + b + :func:`load_bound` of the operators that cannot
-    start before a and after whose end at least b must follow. Never less than the load bound.
+    The largest over thresholds a and b of a + b + :func:`load_bound` of the operators that cannot start before a and
+    after whose end at least b must follow. Never less than the load bound.
 
     Args:
-        problem: the problem to schedule.
         thresholds: largest number of values tried for each of a and b, spread over those that occur.
 
     Raises:
@@ -99,10 +95,7 @@ def lower_bound(problem: Problem, linear: bool = False, runtime: str | Runtime =
     streams, an operator uses up its device by its occupancy only.
 
     Args:
-        problem: the problem to schedule.
-        linear: also the bounds that solve linear programs: tighter where devices are busy, slower, and
-            in need of SciPy.
-        runtime: a preset's name, or the switches.
+        linear: also the bounds that solve linear programs: tighter where devices are busy, but slower.
 
     Raises:
         MissingExtra: ``linear`` without SciPy.
@@ -122,11 +115,8 @@ def lower_bound(problem: Problem, linear: bool = False, runtime: str | Runtime =
 def traffic_bound(problem: Problem, runtime: str | Runtime) -> float:
     """Time that the busiest link or channel needs for the transfers that no placement avoids [s].
 
-    These are the transfers between operators that can run on one device only, and not on the same.
-
-    Args:
-        problem: the problem to schedule.
-        runtime: a preset's name, or the switches; 0 if its transfers never wait.
+    These are the transfers between operators that can run on one device only, and not on the same; 0 if transfers never
+    wait.
     """
     switches = as_runtime(runtime)
     if switches.communication == "free":

@@ -5,8 +5,6 @@ fullest moment, outputs and copies, only a simulation tells. So a planner works 
 weights alone, and has less of it in the next round where the simulated plan exceeds the capacity.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -21,14 +19,9 @@ from hetgym.sim.runtime import Runtime
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.simulation import simulate
 
-ROUNDS = 8
-"""Attempts to plan with less room."""
-
-RESERVE = 1.1
-"""Room taken away for each byte that is missing."""
-
-PACKING = 3000, 400_000
-"""Most plans that :func:`packed` tries, and most operators that it launches in them."""
+ROUNDS = 8  # Attempts to plan with less room
+RESERVE = 1.1  # Room taken away for each byte that is missing
+PACKING = 3000, 400_000  # Most plans that packed tries, and most operators that it launches in them
 
 
 def limited(problem: Problem, runtime: Runtime) -> bool:
@@ -60,8 +53,6 @@ def fitted(problem: Problem, runtime: Runtime, place: Callable[[FloatArray], Sch
     """The schedule of a planner, which fits if the runtime enforces capacities.
 
     Args:
-        problem: the problem.
-        runtime: the runtime that will run the schedule.
         place: plans under these capacities for weights [d], in bytes; they may be too small for all.
 
     Raises:
@@ -83,11 +74,6 @@ def packed(problem: Problem, schedule: Schedule, runtime: Runtime) -> Schedule |
     """A plan that fits, reached from one that does not by moves and exchanges of operators; None if none was found.
 
     A change is kept if the devices together lack no more bytes than before. Plans are not chosen for their makespans.
-
-    Args:
-        problem: the problem.
-        schedule: a plan with times.
-        runtime: the runtime that will run the schedule.
     """
     assert schedule.start is not None
     rng, n = np.random.default_rng(0), problem.num_operators
@@ -111,11 +97,7 @@ def packed(problem: Problem, schedule: Schedule, runtime: Runtime) -> Schedule |
 
 
 def those_that_fit(planners: Iterable[Callable[[], Schedule]], *known: Schedule) -> list[Schedule]:
-    """The schedules of the planners that find one that fits, behind those that are known.
-
-    Raises:
-        OutOfMemory: there is none; as the last planner says.
-    """
+    """The schedules of the planners that find one that fits, behind those known; else the OutOfMemory of the last."""
     plans, error = list(known), None
     for planner in planners:
         try:
@@ -128,12 +110,7 @@ def those_that_fit(planners: Iterable[Callable[[], Schedule]], *known: Schedule)
 
 
 def nothing_fits(problem: Problem, lacks: FloatArray) -> OutOfMemory:
-    """The error of a planner that found no plan that fits; it says what is missing.
-
-    Args:
-        problem: the problem.
-        lacks: [d] bytes that the last attempt lacks on each device.
-    """
+    """The error of a planner whose last attempt to find a plan that fits lacks these bytes on each device, [d]."""
     weights, memory = problem.model_bytes, problem.total_memory
     if weights > memory:
         return OutOfMemory(

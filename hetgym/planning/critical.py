@@ -1,7 +1,5 @@
 """Critical paths: the longest path of mean times, the chain that a makespan waits for, and lists along a path."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import jit, lean
@@ -16,20 +14,18 @@ from hetgym.sim import Runtime, simulate
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.blame import blame
 
-ROUNDING = 1e-12
-"""Relative difference up to which sums of the same times in different orders count as equal."""
+ROUNDING = 1e-12  # Relative difference up to which sums of the same times in different orders count as equal
 
 
 def critical_path(problem: Problem) -> list[int]:
     """Operators of a longest path of mean run times and mean transfers, from an entry to an exit.
 
-    It begins at the entry of greatest upward rank and steps to the successor behind which the longest path
-    lies: that of the greatest mean transfer plus upward rank. Ties go to the smaller topological position.
+    It begins at the entry of greatest upward rank and steps to the successor behind which the longest path lies: that
+    of the greatest mean transfer plus upward rank. Ties, up to rounding, go to the smaller topological position.
 
-    Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, section 4.2, which follows equal priorities
-    rank_u + rank_d instead. All operators of the path have the same priority, but equal up to rounding only: the
-    largest of them may belong to an operator further down, so that a shortcut would be taken.
-    Here, too, what differs by rounding only counts as equal.
+    Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, section 4.2, which follows equal priorities rank_u + rank_d
+    instead. These are equal up to rounding only: the largest may belong to an operator further down, so that a shortcut
+    would be taken.
 
     >>> critical_path(Problem.from_arrays([[2.0], [3.0], [4.0]], [(0, 1, 1.0), (1, 2, 1.0), (0, 2, 1.0)]))
     [0, 1, 2]
@@ -55,7 +51,6 @@ def critical_chain(problem: Problem, schedule: Schedule, runtime: str | Runtime 
     """Operators that the makespan of a schedule waits for, first to last.
 
     Args:
-        problem: the problem.
         schedule: with device orders; under the classic model with start times planned for it.
         runtime: the runtime that runs the schedule; under any but ``classic`` the chain is that of
             :func:`~hetgym.sim.blame`.
@@ -72,18 +67,10 @@ def critical_chain(problem: Problem, schedule: Schedule, runtime: str | Runtime 
 # duration that holds its place on the device, which is not followed. O(e + n log n).
 @lean
 def find_chain(p: ProblemArrays, t: Timeline, chain: IntArray) -> int:
-    """Operators that the makespan of a complete timeline waits for.
+    """Write the operators that the makespan of a complete timeline waits for into ``chain`` [n]; return their number.
 
     It is followed back from the last finisher, through a predecessor whose data arrive at the moment at which the
     operator starts (the smallest id), else through the operator that leaves its device at that moment.
-
-    Args:
-        p: the problem.
-        t: holds all operators.
-        chain: [n] filled in, first to last.
-
-    Returns:
-        Length of the chain.
     """
     n = len(t.start)
     operator = np.int32(0)
@@ -123,7 +110,6 @@ def parents_first(p: ProblemArrays, parents: IntArray, roots: IntArray) -> IntAr
     """[n] a list of all operators: roots in their order, each after its ancestors that are not listed yet.
 
     Args:
-        p: the problem.
         parents: [e] predecessors of each operator, in the order in which they and their ancestors are listed.
         roots: operators, with repetitions or without; all exits are among them.
     """

@@ -1,7 +1,5 @@
 """Decoding: a placement, or a placement and an order, becomes a schedule."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +9,7 @@ from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import InvalidSchedule, shown, unknown_name
 from hetgym.planning import list_scheduling, ranks, timeline
-from hetgym.planning.capacity import fitted, limited
+from hetgym.planning.capacity import limited
 from hetgym.planning.ready_queue import ReadyQueue, new_queue
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
@@ -31,7 +29,6 @@ def decode_placement(
     """Give a placement an order and times.
 
     Args:
-        problem: the problem.
         assignment: [n] device of each operator, each able to run it.
         how: one of :data:`DECODES`.
         runtime: the runtime that will run the schedule. If it enforces capacities, operators for whose weights their
@@ -54,33 +51,19 @@ def decode_placement(
 
 
 def decode_order(problem: Problem, assignment: IntArray, how: str) -> IntArray:
-    """[n] operators in the order in which a placement is decoded.
-
-    Args:
-        problem: the problem.
-        assignment: [n] device of each operator, each able to run it.
-        how: one of :data:`DECODES`.
-    """
+    """[n] operators in the order in which a placement is decoded; ``how`` is one of :data:`DECODES`."""
     if how == "bottom-level":
         return ranks.list_order(problem.arrays, ranks.assigned_bottom_level(problem.arrays, assignment))
     return ranks.list_order(problem.arrays, ranks.upward_rank(problem))
 
 
 def decode_in_order(
-    problem: Problem,
-    assignment: IntArray,
-    order: IntArray,
-    insertion: bool = True,
-    runtime: str | Runtime = "classic",
+    problem: Problem, assignment: IntArray, order: IntArray, insertion: bool = True, runtime: str | Runtime = "classic"
 ) -> Schedule:
     """Start operators in a given order, each on its device as early as it can.
 
     Args:
-        problem: the problem.
-        assignment: [n] device of each operator, each able to run it.
-        order: [n] operators in a topological order.
-        insertion: true if idle gaps may be used.
-        runtime: as for :func:`decode_placement`.
+        assignment, order: [n] device of each operator, each able to run it; operators in a topological order.
 
     Raises:
         InvalidSchedule: a device that does not exist or cannot run its operator, or no topological order.
@@ -88,14 +71,11 @@ def decode_in_order(
     """
     n, d = problem.num_operators, problem.num_devices
     devices, turns = list_scheduling.devices_of(problem, assignment), _topological(problem, order)
-    switches = as_runtime(runtime)
 
-    def place(room: FloatArray) -> Schedule:
-        placed = timeline.new_timeline(problem, switches, room)
+    def fill(placed: timeline.Timeline) -> None:
         list_scheduling.place_in_order(problem.arrays, placed, turns, devices, np.zeros((n, d)), insertion)
-        return timeline.planned(problem, placed, switches)
 
-    return fitted(problem, switches, place)
+    return timeline.filled(problem, runtime, fill)
 
 
 def _topological(problem: Problem, order: object) -> IntArray:
@@ -116,14 +96,9 @@ def _topological(problem: Problem, order: object) -> IntArray:
 
 
 def replanned(problem: Problem, plan: Schedule, runtime: str | Runtime) -> Schedule:
-    """A plan that was made for ``classic``, timed for another runtime.
+    """A plan with times that was made for ``classic``, timed for another runtime.
 
     Operators keep their devices and their order, unless they must move as the runtime enforces capacities.
-
-    Args:
-        problem: the problem.
-        plan: with times; returned as it is for ``classic``.
-        runtime: as for :func:`decode_placement`.
 
     Raises:
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
@@ -140,7 +115,6 @@ def start_order(problem: Problem, schedule: Schedule, how: str) -> IntArray:
     """[n] operators in the order in which a schedule's placement is decoded.
 
     Args:
-        problem: the problem.
         schedule: with start times.
         how: ``"order"``: by the schedule's own start times, in which insertion can only make it shorter;
             ``"insertion"``: by upward rank; ``"bottom-level"``: by the bottom levels of its placement.
@@ -152,40 +126,22 @@ def start_order(problem: Problem, schedule: Schedule, how: str) -> IntArray:
 
 
 def by_start(problem: Problem, start: FloatArray, finish: FloatArray) -> IntArray:
-    """[n] operators by start, then finish, then topological position.
-
-    Args:
-        problem: the problem.
-        start: [n] start of each operator [s].
-        finish: [n] finish of each operator [s].
-    """
+    """[n] operators by start, then finish, [n] each, then topological position."""
     return np.lexsort((problem.arrays.position, finish, start)).astype(np.int32)
 
 
 @record
 class Decoder(NamedTuple):
-    """What decoding a batch of placements needs beside the problem.
+    """What decoding a batch of placements needs beside the problem."""
 
-    Attributes:
-        placed: overwritten by each placement.
-        queue: scratch.
-        level: [n] scratch: bottom levels of a placement [s].
-        order: [n] the operators by upward rank, or scratch where bottom levels decide.
-    """
-
-    placed: timeline.Timeline
-    queue: ReadyQueue
-    level: FloatArray
-    order: IntArray
+    placed: timeline.Timeline  # overwritten by each placement
+    queue: ReadyQueue  # scratch
+    level: FloatArray  # [n] scratch: bottom levels of a placement [s]
+    order: IntArray  # [n] the operators by upward rank, or scratch where bottom levels decide
 
 
 def new_decoder(problem: Problem, rank: FloatArray) -> Decoder:
-    """Allocate for a problem.
-
-    Args:
-        problem: the problem.
-        rank: [n] upward ranks [s].
-    """
+    """Allocate for a problem and its upward ranks [n]."""
     n = problem.num_operators
     order = ranks.list_order(problem.arrays, rank)
     return Decoder(timeline.new_timeline(problem), new_queue(n), np.empty(n), order)
@@ -198,27 +154,25 @@ def decode_all(
     """Decode a batch of placements.
 
     Args:
-        p: the problem.
-        decoder: of the problem.
         assignments: [batch, n] devices.
         how: position in :data:`DECODES`.
         ordered: true to return device orders.
 
     Returns:
-        [batch] makespans [s]; [batch, n] device orders, one device after the other; [batch, d + 1] offsets of
-        the devices in them. The last two have no rows unless ``ordered``.
+        [batch] makespans [s]; [batch, n] device orders, one device after the other, and [batch, d + 1] offsets of the
+        devices in them, which have no rows unless ``ordered``.
     """
     n, d = p.cost.shape
     batch = len(assignments)
     makespans = np.empty(batch)
     orders = np.empty((batch if ordered else 0, n), np.int32)
     pointers = np.empty((batch if ordered else 0, d + 1), np.int32)
-    for b in range(batch):
+    for row in range(batch):
         if how == BOTTOM_LEVEL:
-            ranks.write_bottom_level(p, assignments[b], decoder.level)
+            ranks.write_bottom_level(p, assignments[row], decoder.level)
             ranks.write_list_order(p, decoder.queue, decoder.level, decoder.order)
         timeline.clear(decoder.placed)
-        makespans[b] = list_scheduling.place_fixed(p, decoder.placed, decoder.order, assignments[b], how != APPEND)
+        makespans[row] = list_scheduling.place_fixed(p, decoder.placed, decoder.order, assignments[row], how != APPEND)
         if ordered:
-            timeline.write_device_order(decoder.placed, orders[b], pointers[b])
+            timeline.write_device_order(decoder.placed, orders[row], pointers[row])
     return makespans, orders, pointers

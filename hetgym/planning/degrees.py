@@ -1,7 +1,5 @@
 """Weighted out-degrees: the priorities of DONF, and of its relatives, which count successors' degrees too."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -11,8 +9,7 @@ from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem, ProblemArrays
 
-_NOTHING = -(1 << 30)
-"""Exponent of 0, below that of any number."""
+_NOTHING = -(1 << 30)  # Exponent of 0, below that of any number
 
 
 @jit
@@ -29,8 +26,7 @@ def _weighted_out_degree(p: ProblemArrays) -> FloatArray:
 def weighted_out_degree(problem: Problem) -> FloatArray:
     """[n] DONF's priority: the sum over successors of one over their in-degree.
 
-    An operator scores high that alone holds up many others. It needs no more of the graph than the
-    direct successors, so graphs may still grow while they run.
+    An operator scores high that alone holds up many others. Only direct successors count, so graphs may still grow.
 
     Source: Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019.
     """
@@ -39,10 +35,6 @@ def weighted_out_degree(problem: Problem) -> FloatArray:
 
 def two_level_out_degree(problem: Problem, alpha: float = 0.5) -> FloatArray:
     """[n] DONF2's priority: WOD(i) plus alpha times the sum of its successors' WOD.
-
-    Args:
-        problem: the problem.
-        alpha: weight of the second level.
 
     Raises:
         ConfigError: alpha is negative or not finite.
@@ -56,13 +48,8 @@ def two_level_out_degree(problem: Problem, alpha: float = 0.5) -> FloatArray:
 def nested_out_degree(problem: Problem, alpha: float = 0.5) -> FloatArray:
     """[n] the order of ADON's priority, A(i) = WOD(i) + alpha · sum of its successors' A, as whole numbers.
 
-    Where operators have more than 1 / alpha successors A grows geometrically from the exits on and
-    leaves the range of float64 after some hundred levels. It is kept as mantissa and exponent, so
-    that the order is that of the true values at any depth; equal values share a number.
-
-    Args:
-        problem: the problem.
-        alpha: weight of the successors.
+    Where operators have more than 1 / alpha successors A grows geometrically from the exits on and leaves the range of
+    float64. It is kept as mantissa and exponent; equal values share a number.
 
     Raises:
         ConfigError: alpha is negative or not finite.

@@ -1,7 +1,5 @@
 """Evaluation: the makespans of many placements or schedules, without traces."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -23,8 +21,7 @@ from hetgym.sim.runtime import Runtime
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.simulation import simulate
 
-LEAST_BATCH = 32
-"""Fewest candidates for which a thread of their own pays."""
+LEAST_BATCH = 32  # Fewest candidates for which a thread of their own pays
 
 
 def _evaluate(
@@ -53,9 +50,7 @@ def evaluate(
     """Makespans of many placements, or of many schedules.
 
     Args:
-        problem: the problem.
         candidates: placements [B, n] (device of each operator), or schedules.
-        runtime: a preset's name, or the switches.
         decode: rule that orders the operators of a placement, one of :data:`DECODES`; schedules have their own order.
         threads: largest number of threads that work at the same time; by default one for each core of the process.
 
@@ -160,19 +155,19 @@ def _first_wrong(p: ProblemArrays, assignments: IntArray, orders: IntArray, poin
     """The first row that breaks the rules of coverage or placement of :func:`validate`; their number if none does."""
     n, d = p.cost.shape
     seen = np.full(n, -1, np.int32)
-    for b in range(len(assignments)):
+    for row in range(len(assignments)):
         for i in range(n):
-            device = assignments[b, i]
+            device = assignments[row, i]
             if device < 0 or device >= d or p.cost[i, device] == np.inf:
-                return b
-        if pointers[b, d] == 0:  # left to priorities
+                return row
+        if pointers[row, d] == 0:  # left to priorities
             continue
         for device in range(d):
-            for k in range(pointers[b, device], pointers[b, device + 1]):
-                i = orders[b, k]
-                if i < 0 or i >= n or seen[i] == b or assignments[b, i] != device:
-                    return b
-                seen[i] = b
+            for k in range(pointers[row, device], pointers[row, device + 1]):
+                i = orders[row, k]
+                if i < 0 or i >= n or seen[i] == row or assignments[row, i] != device:
+                    return row
+                seen[i] = row
     return len(assignments)
 
 
@@ -191,7 +186,7 @@ def _in_parts(count: int, work: Callable[[slice], FloatArray], most: int | None)
         return work(slice(0, count))
     ends = [count * k // threads for k in range(threads + 1)]
     with ThreadPoolExecutor(threads) as pool:
-        return np.concatenate(list(pool.map(work, (slice(a, b) for a, b in pairwise(ends)))))
+        return np.concatenate(list(pool.map(work, (slice(a, row) for a, row in pairwise(ends)))))
 
 
 def _within_memory(problem: Problem, schedule: Schedule, switches: Runtime) -> float:

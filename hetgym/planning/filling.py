@@ -3,8 +3,6 @@
 Searches that move some operators at a time seldom find them: every plan between a repaired one and these is worse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,12 +18,7 @@ from hetgym.sim.runtime import Runtime
 
 
 def single_devices(problem: Problem, runtime: Runtime) -> Iterator[Schedule]:
-    """Everything on one device, for each device that can run and hold it all, the fastest first.
-
-    Args:
-        problem: the problem.
-        runtime: the runtime that will run the schedules.
-    """
+    """Everything on one device, for each device that can run and hold it all, the fastest first."""
     total = problem.cost.sum(axis=0)
     alike: set[tuple[float, float]] = set()
     for device in np.argsort(total, kind="stable").tolist():
@@ -42,10 +35,6 @@ def filled_in_order(problem: Problem, runtime: Runtime) -> Iterator[Schedule]:
     """Cuts of the topological order: one device is filled, then the next one; those that fit.
 
     Devices come in the order of their total run times, of their memory, the largest first, and of the problem.
-
-    Args:
-        problem: the problem.
-        runtime: the runtime that will run the schedules.
     """
     d, able = problem.num_devices, np.isfinite(problem.cost)
     total = np.where(able, problem.cost, 0.0).sum(axis=0) + np.where(able, 0.0, problem.mean_cost[:, None]).sum(axis=0)

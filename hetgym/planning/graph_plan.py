@@ -1,7 +1,5 @@
 """GraphPlan: a rewritten graph and the schedule of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hetgym._text import brief
@@ -12,17 +10,11 @@ from hetgym.schedule import Schedule
 
 @dataclass(frozen=True, eq=False)
 class GraphPlan:
-    """The result of a method that rewrites the graph before it schedules.
+    """The result of a method that rewrites the graph before it schedules."""
 
-    Attributes:
-        graph: the graph after fusing or splitting.
-        problem: that graph, priced on the platform.
-        schedule: of that problem.
-    """
-
-    graph: DataflowGraph
-    problem: Problem
-    schedule: Schedule
+    graph: DataflowGraph  # the graph after fusing or splitting
+    problem: Problem  # that graph, priced on the platform
+    schedule: Schedule  # of that problem
 
     __repr__ = brief
 

@@ -1,13 +1,10 @@
 """Intervals: the times at which devices are busy, in order, with room to insert anywhere.
 
-One sorted array for each device would do for short schedules. But leaves come last in list scheduling
-and are ready early: each would shift half of the array, and a schedule of n operators would cost
-O(n^2). So each device has a chain of blocks of at most :data:`BLOCK` intervals. An insertion moves
-only later intervals of one block; a full block is split in two. A search skips blocks without a gap
-that is wide enough.
+One sorted array for each device would do for short schedules. But leaves come last in list scheduling and are ready
+early: each would shift half of the array, and a schedule of n operators would cost O(n^2). So each device has a chain
+of blocks of at most :data:`BLOCK` intervals. An insertion moves only later intervals of one block; a full block is
+split in two. A search skips blocks without a gap that is wide enough.
 """
-
-from __future__ import annotations
 
 from typing import NamedTuple
 
@@ -20,8 +17,7 @@ from hetgym._types import FloatArray, IntArray
 BLOCK = 64
 """Intervals that a block has room for: a power of two, so that ``k & -BLOCK`` is where the block of column k begins."""
 
-ROUNDING = 1e-15
-"""Share of an end that rounding may add to it: a few units in the last place."""
+ROUNDING = 1e-15  # Share of an end that rounding may add to it: a few units in the last place
 
 
 @record
@@ -30,31 +26,21 @@ class Intervals(NamedTuple):
 
     Interval k of block b of a device stands in column ``b * BLOCK + k``. An operator that takes no
     time holds an empty interval: it delays no operator, but none may run across it.
-
-    Attributes:
-        begin: [d, m * BLOCK] begin of each interval [s].
-        end: [d, m * BLOCK] end of each interval [s].
-        operator: [d, m * BLOCK] the operator that occupies it.
-        chain: [d, m] a permutation of the device's blocks: first those in use, in order of time; then the others.
-        blocks: [d] number of blocks in use; none of them is empty.
-        held: [d, m] intervals in each block that is in use.
-        widest: [d, m] no gap before an interval of the block is longer [s]: a bound that is never too
-            small, and too large at times.
-        size: [d] intervals of each device.
-        following: [d] the column behind the last interval of each device.
-        latest: [d] end of the last interval of each device [s]; 0 if it has none.
     """
 
-    begin: FloatArray
-    end: FloatArray
-    operator: IntArray
+    begin: FloatArray  # [d, m * BLOCK] begin of each interval [s]
+    end: FloatArray  # [d, m * BLOCK] end of each interval [s]
+    operator: IntArray  # [d, m * BLOCK] the operator that occupies it
+    # [d, m] a permutation of the device's blocks: first those in use, in order of time; then the others
     chain: IntArray
-    blocks: IntArray
-    held: IntArray
+    blocks: IntArray  # [d] number of blocks in use; none of them is empty
+    held: IntArray  # [d, m] intervals in each block that is in use
+    # [d, m] no gap before an interval of the block is longer [s]: a bound that is never too small, and too large at
+    # times
     widest: FloatArray
-    size: IntArray
-    following: IntArray
-    latest: FloatArray
+    size: IntArray  # [d] intervals of each device
+    following: IntArray  # [d] the column behind the last interval of each device
+    latest: FloatArray  # [d] end of the last interval of each device [s]; 0 if it has none
 
 
 def new_intervals(n: int, d: int) -> Intervals:

@@ -1,7 +1,5 @@
 """by_layers: the problem of placing whole layers instead of single operators."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._types import FloatArray, IntArray
@@ -9,17 +7,11 @@ from hetgym.errors import ProblemError
 from hetgym.graph.layers import layer_of
 from hetgym.problem import Problem
 
-LAYER = "Layer"
-"""Kind of an operator that stands for a layer."""
+LAYER = "Layer"  # Kind of an operator that stands for a layer
 
 
 def layers_of(problem: Problem) -> tuple[IntArray, list[str]]:
-    """The layer of each operator, and the name of each layer.
-
-    Returns:
-        [n] numbers of layers, in the order of their first operators; and the names: those of
-        :func:`hetgym.graph.layer_of`, or the operator's own where it belongs to no layer.
-    """
+    """[n] layers by their first operators, and names by :func:`hetgym.graph.layer_of`, else the operator's own."""
     names: dict[str, int] = {}
     number = np.array([names.setdefault(layer_of(name) or name, len(names)) for name in problem.operator_names])
     return number.astype(np.int32), list(names)

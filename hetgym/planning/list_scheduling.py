@@ -3,8 +3,6 @@
 The kernels fill a :class:`~hetgym.planning.timeline.Timeline`; :func:`place_by_priority` is the whole scheduler.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import numpy as np
@@ -12,13 +10,11 @@ import numpy as np
 from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.errors import ConfigError, InvalidSchedule, shown
-from hetgym.planning.capacity import fitted
 from hetgym.planning.ranks import list_order
-from hetgym.planning.timeline import Timeline, book, fits, new_timeline, planned, roomiest, start_on
+from hetgym.planning.timeline import Timeline, book, filled, fits, roomiest, start_on
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
-from hetgym.sim import runtime as as_runtime
 
 
 def place_by_priority(
@@ -32,7 +28,6 @@ def place_by_priority(
     """Take operators by descending priority and put each where it finishes first.
 
     Args:
-        problem: the problem to schedule.
         priority: [n] priorities, larger first; an operator never comes before its predecessors.
         fixed: [n] prescribed device, -1 where free; all free by default. Operators for whose weights it has no room
             are free, too.
@@ -52,17 +47,14 @@ def place_by_priority(
     80.0
     """
     n, d = problem.num_operators, problem.num_devices
-    switches = as_runtime(runtime)
     order = list_order(problem.arrays, numbers("priority", priority, (n,)))
     chosen = np.full(n, -1, np.int32) if fixed is None else devices_of(problem, fixed, free=True)
     extra = np.zeros((n, d)) if bonus is None else numbers("bonus", bonus, (n, d))
 
-    def place(room: FloatArray) -> Schedule:
-        placed = new_timeline(problem, switches, room)
+    def fill(placed: Timeline) -> None:
         place_in_order(problem.arrays, placed, order, chosen, extra, insertion)
-        return planned(problem, placed, switches)
 
-    return fitted(problem, switches, place)
+    return filled(problem, runtime, fill)
 
 
 def numbers(name: str, values: object, shape: tuple[int, ...]) -> FloatArray:
@@ -86,8 +78,6 @@ def devices_of(problem: Problem, assignment: object, free: bool = False) -> IntA
     """A writable array of devices, each able to run its operator.
 
     Args:
-        problem: the problem.
-        assignment: [n] devices.
         free: true if -1 stands for any device.
 
     Raises:
@@ -128,11 +118,7 @@ def _first_misplaced(cost: FloatArray, devices: IntArray, free: bool) -> int:
 def fastest_device(problem: Problem, operators: IntArray | list[int] | None = None) -> int:
     """The device that can run most of some operators, and among those runs them in the least time in sum.
 
-    Ties go to the smaller device.
-
-    Args:
-        problem: the problem.
-        operators: ids of the operators; all by default.
+    Ties go to the smaller device. By default all operators count.
     """
     return int(_fastest_device(problem.cost if operators is None else frozen(problem.cost[operators])))
 
@@ -165,13 +151,10 @@ def place_in_order(
     """Place operators one after the other, each where it finishes first.
 
     Args:
-        p: the problem.
         t: filled in; what it already holds stays.
         order: operators in a topological order.
         fixed: [n] device that an operator must take if that has room, -1 where it is free to choose.
-        bonus: [n, d] added to the finish time when devices are compared [s]; ties go to the smaller
-            device.
-        insertion: true if idle gaps may be used.
+        bonus: [n, d] added to the finish time when devices are compared [s]; ties go to the smaller device.
 
     Returns:
         Finish of the last of these operators [s].
@@ -197,12 +180,7 @@ def place_within(
     """As :func:`place_in_order`, but give up as soon as the makespan must exceed a limit.
 
     Args:
-        p: the problem.
-        t: filled in; what it already holds stays.
-        order: operators in a topological order.
-        fixed: [n] device that an operator must take, -1 where it is free to choose.
-        bonus: [n, d] added to the finish time when devices are compared [s].
-        insertion: true if idle gaps may be used.
+        t, order, fixed, bonus, insertion: as there.
         tail: [n, d] a lower bound on the time from an operator's finish on a device to the end [s].
         limit: largest makespan of interest [s]; inf to never give up.
 
@@ -231,12 +209,9 @@ def earliest_finish(
     Devices without room for its weights count only if none has.
 
     Args:
-        p: the problem.
         t: holds the operator's predecessors.
-        operator: the operator to place.
         chosen: the device that it must take if that has room, -1 if it is free to choose.
         bonus: [n, d] added to the finish time when devices are compared [s].
-        insertion: true if idle gaps may be used.
     """
     d = p.cost.shape[1]
     if chosen >= 0 and not fits(t, operator, chosen):

@@ -1,7 +1,5 @@
 """Look-ahead: the estimated result of a decision after a few more operators, under the classic model."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from hetgym._kernels.jit import step
@@ -12,19 +10,12 @@ from hetgym.problem import ProblemArrays
 
 
 class Remainder(NamedTuple):
-    """The operators that are still to be placed, and estimates of the time that they take.
+    """The operators that are still to be placed, and estimates of the time that they take."""
 
-    Attributes:
-        order: [n] operators in a topological order.
-        fixed: [n] device that an operator must take, -1 where it is free.
-        loose: [n, d] estimated time from a free operator's finish to the end [s].
-        tight: [n, d] the same for an operator whose device is fixed [s].
-    """
-
-    order: IntArray
-    fixed: IntArray
-    loose: FloatArray
-    tight: FloatArray
+    order: IntArray  # [n] operators in a topological order
+    fixed: IntArray  # [n] device that an operator must take, -1 where it is free
+    loose: FloatArray  # [n, d] estimated time from a free operator's finish to the end [s]
+    tight: FloatArray  # [n, d] the same for an operator whose device is fixed [s]
 
 
 @step
@@ -33,16 +24,12 @@ def look_ahead(
 ) -> tuple[float, float]:
     """Place an operator and those after it, estimate the time of the end, and undo all of it.
 
-    The others go where finish time plus bonus is least, gaps filled, as in
-    :func:`~hetgym.planning.list_scheduling.place_in_order`. A short look, of ten operators or so, tells devices
-    apart as well as a roll-out to the end does, in a time that does not grow with the graph.
+    The others go where finish time plus bonus is least, gaps filled. A short look, of ten operators or so, tells
+    devices apart as well as a roll-out to the end does, in a time that does not grow with the graph.
 
     Args:
-        p: the problem.
         t: holds the operators before ``turn``; unchanged on return.
-        r: the order, and estimates of the time that remains.
         turn: place in the order of the operator that is decided.
-        device: the device tried.
         start: start of the operator on it [s].
         stop: turn before which the look ends.
         bonus: [n, d] added to the finish time when devices are compared [s].

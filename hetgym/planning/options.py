@@ -1,7 +1,5 @@
 """Options of schedulers: names and values are checked before anything runs."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +27,7 @@ def check_options(name: str, function: Callable[..., Any], options: Mapping[str,
             negative seed.
     """
     parameters = list(inspect.signature(function).parameters.values())[1:]
-    annotations = {parameter.name: str(parameter.annotation) for parameter in parameters}
+    annotations = {parameter.name: _annotation(parameter) for parameter in parameters}
     for option, value in options.items():
         if option not in annotations:
             hint = suggestion(option, list(annotations)) if annotations else "it has none"
@@ -41,8 +39,7 @@ def read_options(name: str, function: Callable[..., Any], texts: Sequence[str]) 
     """Options that are written ``option=value``, in the order of the function's parameters.
 
     Args:
-        name: of the scheduler, for messages.
-        function: the scheduler; the annotations of its parameters say what their values are.
+        name, function: see :func:`check_options`.
         texts: the options.
 
     Raises:
@@ -54,10 +51,16 @@ def read_options(name: str, function: Callable[..., Any], texts: Sequence[str]) 
         option, equals, word = text.partition("=")
         if not (option and equals and word) or option in found:
             raise ConfigError(f"scheduler {name!r}: options are written name:option=value, each once; got {text!r}")
-        annotation = str(parameters[option].annotation) if option in parameters else "str"
+        annotation = _annotation(parameters[option]) if option in parameters else "str"
         found[option] = _value(word, [kind.strip() for kind in annotation.split("|")])
     check_options(name, function, found)
     return {option: found[option] for option in parameters if option in found}
+
+
+def _annotation(parameter: inspect.Parameter) -> str:
+    """As it is written, whether or not the module evaluates annotations."""
+    given = parameter.annotation
+    return given if isinstance(given, str) else inspect.formatannotation(given)
 
 
 def _value(word: str, kinds: Sequence[str]) -> Any:

@@ -1,7 +1,5 @@
 """Parts: sets of operators that stay together on one device, the basis of the partition schedulers."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 
@@ -56,7 +54,6 @@ def quotient(problem: Problem, part: IntArray) -> Problem:
     once. Devices, links and routes are those of the problem.
 
     Args:
-        problem: of the operators.
         part: [n] the part of each operator, from 0; no cycle among parts.
 
     Raises:
@@ -84,10 +81,7 @@ def expand(problem: Problem, part: IntArray, assignment: IntArray, runtime: str 
     """Run every operator on its part's device, in the order of the placement's own bottom levels.
 
     Args:
-        problem: of the operators.
-        part: [n] the part of each operator.
-        assignment: [m] the device of each part.
-        runtime: as for :func:`~hetgym.planning.decode_placement`.
+        part, assignment: [n] the part of each operator, and [m] the device of each part.
 
     Raises:
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.

@@ -1,7 +1,5 @@
 """Schedulers as agents: any scheduler can act in HetSchedule-v0, with the makespan that it has when it is called."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
@@ -9,9 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from hetgym._types import IntArray
+from hetgym._types import Int64Array, IntArray
 from hetgym.errors import ConfigError
 from hetgym.planning.protocols import Scheduler
 from hetgym.planning.registry import get
@@ -26,9 +23,6 @@ class SchedulerPolicy:
     A scheduler that takes a runtime plans for the environment's. Operators are decided in the order in which that plan
     starts them. In an environment with ``decode="append"`` the episode is then the scheduler's schedule, and ends with
     its makespan under any runtime; with ``"insertion"`` operators may move into idle gaps.
-
-    Args:
-        scheduler: the scheduler that makes the plan.
 
     >>> import gymnasium as gym, hetgym
     >>> env = gym.make("HetSchedule-v0", problem=hetgym.workloads.textbook("topcuoglu"), decode="append")
@@ -54,10 +48,6 @@ class SchedulerPolicy:
     def prepare(self, problem: Problem, runtime: str | Runtime = "classic") -> IntArray:
         """Schedule the problem of the next episode.
 
-        Args:
-            problem: the problem to schedule.
-            runtime: the runtime of the episode.
-
         Returns:
             [n] operators in the order of their planned starts, for ``reset(options={"order": …})``.
         """
@@ -67,11 +57,7 @@ class SchedulerPolicy:
         return order
 
     def check(self, lanes: Any) -> None:
-        """Refuse lanes of environments in which a plan cannot be followed.
-
-        Raises:
-            ConfigError: not lanes of HetSchedule-v0.
-        """
+        """ConfigError for lanes of environments other than HetSchedule-v0, in which a plan cannot be followed."""
         if lanes.kind != "place":
             raise ConfigError(f"this policy plays HetSchedule-v0, the environment is {lanes.env_id}")
 
@@ -81,12 +67,7 @@ class SchedulerPolicy:
         """Reset an environment on a problem that it draws, with the scheduler's order of decisions.
 
         Args:
-            env: a HetSchedule-v0 environment.
-            seed: of the draw.
             options: of the environment's reset; its ``problem`` takes the place of the drawn one.
-
-        Returns:
-            The environment's first observation and info.
 
         Raises:
             ConfigError: another environment.
@@ -105,7 +86,7 @@ class SchedulerPolicy:
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
-    ) -> tuple[npt.NDArray[np.int64], Any]:
+    ) -> tuple[Int64Array, Any]:
         """The same action, with the interface of Stable-Baselines3's models."""
         return np.array(self(observation)), state
 
@@ -147,13 +128,5 @@ def takes_runtime(scheduler: Scheduler) -> bool:
 
 
 def as_policy(scheduler: str | Scheduler, **options: Any) -> SchedulerPolicy:
-    """Make an agent of a scheduler.
-
-    Args:
-        scheduler: the scheduler, or its name.
-        options: of a scheduler that is given by name.
-
-    Raises:
-        UnknownName: no scheduler of that name.
-    """
+    """Make an agent of a scheduler, or of its name and options; UnknownName without one of that name."""
     return SchedulerPolicy(get(scheduler, **options) if isinstance(scheduler, str) else scheduler)

@@ -32,9 +32,6 @@ class Scheduler(Protocol):
 
         The docstrings of schedulers do not repeat what these arguments and errors of theirs mean:
 
-        Args:
-            problem: the problem to schedule.
-
         Other Parameters:
             runtime: the runtime that will run the schedule; a preset's name or a :class:`~hetgym.Runtime`.
             seed: of all draws; the same seed gives the same schedule.

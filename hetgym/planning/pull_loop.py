@@ -1,13 +1,10 @@
 """The pull loop, DONF's runtime: ready operators are committed at once, and pull their inputs over booked links.
 
-An operator is *ready* when all its predecessors have finished. At every finish all ready operators
-are committed, the one of highest priority first, each to the device on which it is believed to finish
-first, even if that is busy. Its inputs are requested at that moment: one message from each device
-that holds some, each on the link of the two devices, which both directions share and which carries
-one message at a time. Priorities therefore only order what becomes ready at one moment.
+An operator is *ready* when all its predecessors have finished. At every finish all ready operators are committed, the
+one of highest priority first, each to the device on which it is believed to finish first, even if that is busy. Its
+inputs are requested at that moment: one message from each device that holds some, on the link of the two devices, which
+both directions share and which carries one message at a time. So priorities only order what becomes ready together.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -20,6 +17,7 @@ from hetgym._types import BoolArray, FloatArray
 from hetgym.errors import unknown_name
 from hetgym.planning import timeline
 from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
+from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
@@ -30,28 +28,20 @@ CLASSIC, AGGREGATED, LINK_WAIT, PER_EDGE, LIGHT = range(5)
 
 
 class Links(NamedTuple):
-    """The links between devices, and the messages that an operator would pull over them.
+    """The links between devices, and the messages that an operator would pull over them."""
 
-    Attributes:
-        free: [d, d] time from which a link is free, the smaller device first [s].
-        message: [target, source] duration of each message for the operator under consideration [s], -1 for none.
-    """
-
-    free: FloatArray
+    free: FloatArray  # [d, d] time from which a link is free, the smaller device first [s]
+    # [target, source] duration of each message for the operator under consideration [s], -1 for none
     message: FloatArray
 
 
 def run_loop(problem: Problem, priority: FloatArray, communication: str, bonus: FloatArray | None = None) -> Schedule:
-    """Commit operators as they become ready.
+    """Commit operators as they become ready; the schedule is planned under ``"donf"``, or ``"classic"`` if chosen.
 
     Args:
-        problem: the problem to schedule.
         priority: [n] larger first among those that are ready at one moment, ties by topological position.
         communication: one of :data:`COMMUNICATION`, see :func:`hetgym.baselines.donf`.
         bonus: [n, d] added to finish times when devices are compared [s]; none by default.
-
-    Returns:
-        A schedule planned under the model ``"donf"``, or ``"classic"`` if that is the communication.
 
     Raises:
         UnknownName: no such communication model.
@@ -70,9 +60,7 @@ def run_loop(problem: Problem, priority: FloatArray, communication: str, bonus: 
 # later. A round empties READY, then takes all finishes of the next moment out. Every operator enters and leaves
 # each queue once, so the loop ends after n rounds at most. O(n log n + e p + n p^2).
 @jit
-def _run(
-    p: ProblemArrays, t: timeline.Timeline, queue: ReadyQueue, priority: FloatArray, bonus: FloatArray, model: int
-) -> None:
+def _run(p: ProblemArrays, t: Timeline, queue: ReadyQueue, priority: FloatArray, bonus: FloatArray, model: int) -> None:
     n, d = p.cost.shape
     everywhere = np.ones(d, np.bool_)
     links = Links(np.zeros((d, d)), np.zeros((d, d)))
@@ -96,7 +84,7 @@ def _run(
 @jit
 def choose(
     p: ProblemArrays,
-    t: timeline.Timeline,
+    t: Timeline,
     operator: int,
     now: float,
     model: int,
@@ -107,14 +95,11 @@ def choose(
     """The allowed device of the earliest believed finish, -1 if none is allowed that can run the operator.
 
     Args:
-        p: the problem.
         t: the operators that are committed so far.
-        operator: the operator that is ready.
         now: time of the decision [s].
         model: position in :data:`COMMUNICATION`.
         bonus: [n, d] added to finish times [s].
         allowed: [d] devices that may be chosen.
-        links: the links; their messages are overwritten.
     """
     best, best_key = -1, np.inf
     for device in range(p.cost.shape[1]):
@@ -133,9 +118,7 @@ def choose(
 
 
 @step
-def commit(
-    p: ProblemArrays, t: timeline.Timeline, operator: int, device: int, now: float, model: int, links: Links
-) -> None:
+def commit(p: ProblemArrays, t: Timeline, operator: int, device: int, now: float, model: int, links: Links) -> None:
     """Append the operator to a device, and queue the messages that really go, as :func:`choose` left them."""
     arrival = now
     if model == CLASSIC:
@@ -153,7 +136,7 @@ def commit(
 
 @step
 def _believed_arrival(
-    p: ProblemArrays, t: timeline.Timeline, operator: int, device: int, now: float, model: int, links: Links
+    p: ProblemArrays, t: Timeline, operator: int, device: int, now: float, model: int, links: Links
 ) -> float:
     """The time at which all inputs are believed to be on the device, if they are requested now [s]."""
     last = now
@@ -175,7 +158,7 @@ def _believed_arrival(
 
 
 @step
-def _gather(p: ProblemArrays, t: timeline.Timeline, operator: int, device: int, message: FloatArray) -> None:
+def _gather(p: ProblemArrays, t: Timeline, operator: int, device: int, message: FloatArray) -> None:
     """Duration of the one message that each source device sends; -1 where it has nothing to send."""
     message[:] = -1.0
     for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):

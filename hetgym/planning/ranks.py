@@ -4,8 +4,6 @@ All take a Problem and return one float64 an operator (or an operator and device
 the devices that can run an operator and over all ordered pairs of different devices.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.heap import pop
@@ -16,13 +14,7 @@ from hetgym.problem import Problem, ProblemArrays
 
 
 def longest_path_to_exit(p: ProblemArrays, weight: FloatArray, communication: FloatArray) -> FloatArray:
-    """[n] longest path from an operator to an exit, its own weight included [s].
-
-    Args:
-        p: the problem.
-        weight: [n] time of each operator [s].
-        communication: [e] time of each edge [s].
-    """
+    """[n] longest path from an operator to an exit, its own time included; times [s] are [n] and [e]."""
     rank = np.empty(len(weight))
     write_longest_path_to_exit(p, weight, communication, rank)
     return rank
@@ -91,8 +83,8 @@ def write_bottom_level(p: ProblemArrays, assignment: IntArray, level: FloatArray
         tail = 0.0
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
             j = p.successor[edge]
-            b = assignment[j]
-            transfer = 0.0 if a == b else p.latency[a, b] + p.edge_bytes[edge] / p.bandwidth[a, b]
+            other = assignment[j]
+            transfer = 0.0 if a == other else p.latency[a, other] + p.edge_bytes[edge] / p.bandwidth[a, other]
             tail = max(tail, transfer + level[j])
         level[i] = p.cost[i, a] + tail
 
@@ -107,9 +99,9 @@ def write_optimistic_cost(p: ProblemArrays, communication: FloatArray, table: Fl
             j = p.successor[edge]
             for a in range(d):
                 best = np.inf
-                for b in range(d):
-                    transfer = 0.0 if a == b else communication[edge]
-                    best = min(best, table[j, b] + p.cost[j, b] + transfer)
+                for other in range(d):
+                    transfer = 0.0 if a == other else communication[edge]
+                    best = min(best, table[j, other] + p.cost[j, other] + transfer)
                 table[i, a] = max(table[i, a], best)
 
 
@@ -133,9 +125,9 @@ def write_least_cost_to_exit(p: ProblemArrays, table: FloatArray) -> None:
             j = p.successor[edge]
             for a in range(d):
                 best = np.inf
-                for b in range(d):
-                    transfer = 0.0 if a == b else p.latency[a, b] + p.edge_bytes[edge] / p.bandwidth[a, b]
-                    best = min(best, transfer + (p.cost[j, b] + table[j, b]))
+                for other in range(d):
+                    transfer = 0.0 if a == other else p.latency[a, other] + p.edge_bytes[edge] / p.bandwidth[a, other]
+                    best = min(best, transfer + (p.cost[j, other] + table[j, other]))
                 table[i, a] = max(table[i, a], best)
 
 
@@ -155,12 +147,12 @@ def _write_least_cost_from_entry(p: ProblemArrays, table: FloatArray) -> None:
     for i in p.topological_order:
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
             j = p.successor[edge]
-            for b in range(d):
+            for other in range(d):
                 best = np.inf
                 for a in range(d):
-                    transfer = 0.0 if a == b else p.latency[a, b] + p.edge_bytes[edge] / p.bandwidth[a, b]
+                    transfer = 0.0 if a == other else p.latency[a, other] + p.edge_bytes[edge] / p.bandwidth[a, other]
                     best = min(best, table[i, a] + p.cost[i, a] + transfer)
-                table[j, b] = max(table[j, b], best)
+                table[j, other] = max(table[j, other], best)
 
 
 def least_cost_from_entry(problem: Problem) -> FloatArray:
@@ -173,8 +165,7 @@ def least_cost_from_entry(problem: Problem) -> FloatArray:
 def list_order(p: ProblemArrays, priority: FloatArray) -> IntArray:
     """[n] operators by descending priority, ties by topological position, never before their inputs.
 
-    A ready list does the repair that a plain sort would need where operators of no cost make
-    priorities equal.
+    A ready list does the repair that a plain sort would need where operators of no cost make priorities equal.
     """
     order = np.empty(len(priority), np.int32)
     write_list_order(p, new_queue(len(order)), np.array(priority, np.float64), order)
@@ -183,14 +174,7 @@ def list_order(p: ProblemArrays, priority: FloatArray) -> IntArray:
 
 @lean
 def write_list_order(p: ProblemArrays, queue: ReadyQueue, priority: FloatArray, order: IntArray) -> None:
-    """As :func:`list_order`, for kernels.
-
-    Args:
-        p: the problem.
-        queue: scratch.
-        priority: [n] larger first.
-        order: [n] filled in.
-    """
+    """As :func:`list_order`, for kernels: fills ``order``, [n]; ``queue`` is scratch."""
     open_queue(p, queue, priority)
     for k in range(len(order)):
         order[k] = p.topological_order[pop(queue.heaps, READY)]

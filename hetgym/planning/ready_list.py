@@ -6,8 +6,6 @@ makes that device no better for any other operator, so only the operators that p
 transfers are booked, they may be in the way of any other operator's inputs, and all operators are rated again.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +13,10 @@ import numpy as np
 from hetgym._kernels.jit import jit, lean, step, variant
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.planning import timeline
-from hetgym.planning.capacity import fitted
 from hetgym.planning.ranks import longest_path_to_exit
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
-from hetgym.sim import runtime as as_runtime
 
 DLS, ETF, MIN_MIN, MAX_MIN, SUFFERAGE, GDL = range(6)
 
@@ -29,24 +25,16 @@ def place_ready(problem: Problem, rule: int, runtime: str | Runtime = "classic")
     """Place the operators one after the other, at each step the one that a rule prefers of all that are ready.
 
     Args:
-        problem: the problem to schedule.
         rule: one of :data:`DLS`, :data:`ETF`, :data:`MIN_MIN`, :data:`MAX_MIN`, :data:`SUFFERAGE`, :data:`GDL`.
         runtime: the runtime that will run the schedule; its transfers, contention and dispatch count in starts.
 
     Raises:
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    switches = as_runtime(runtime)
     level, gain = static_level(problem), median_cost(problem)[:, None] - problem.cost
     if rule == GDL:
         _add_descendant(problem.arrays, median_cost(problem), gain)
-
-    def place(room: FloatArray) -> Schedule:
-        placed = timeline.new_timeline(problem, switches, room)
-        _place_ready(problem.arrays, placed, rule, level, gain)
-        return timeline.planned(problem, placed, switches)
-
-    return fitted(problem, switches, place)
+    return timeline.filled(problem, runtime, lambda placed: _place_ready(problem.arrays, placed, rule, level, gain))
 
 
 def median_cost(problem: Problem) -> FloatArray:
@@ -87,24 +75,18 @@ def _add_descendant(p: ProblemArrays, median: FloatArray, gain: FloatArray) -> N
         j = p.successor[most]
         for a in range(d):
             best = np.inf
-            for b in range(d):
-                transfer = 0.0 if a == b else p.latency[a, b] + p.edge_bytes[most] / p.bandwidth[a, b]
-                best = min(best, transfer + p.cost[j, b])
+            for other in range(d):
+                transfer = 0.0 if a == other else p.latency[a, other] + p.edge_bytes[most] / p.bandwidth[a, other]
+                best = min(best, transfer + p.cost[j, other])
             gain[i, a] += median[j] - best
 
 
 class Ready(NamedTuple):
-    """The ready operators, in rows by operator.
+    """The ready operators, in rows by operator."""
 
-    Attributes:
-        arrival: [n, d] time at which an operator's inputs can be on a device [s].
-        key: [n, 2] value that the rule compares, smaller first, and the value that breaks ties.
-        choice: [n, 2] the operator's best device and the next one, -1 for none.
-    """
-
-    arrival: FloatArray
-    key: FloatArray
-    choice: IntArray
+    arrival: FloatArray  # [n, d] time at which an operator's inputs can be on a device [s]
+    key: FloatArray  # [n, 2] value that the rule compares, smaller first, and the value that breaks ties
+    choice: IntArray  # [n, 2] the operator's best device and the next one, -1 for none
 
 
 # Before each round `queue[:count]` holds the operators whose predecessors are placed, in no order, and their rows hold
@@ -155,6 +137,7 @@ def _place_ready(p: ProblemArrays, t: timeline.Timeline, rule: int, level: Float
                 _rate(p, t, ready, j, rule, level, gain)
 
 
+# Where transfers are booked, `_arrive_booked` stands in for this function.
 @step
 def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: FloatArray) -> None:
     """Write the time at which an operator's inputs can be on each device."""
@@ -167,6 +150,7 @@ def _arrive_booked(p: ProblemArrays, t: timeline.Timeline, operator: int, arriva
     pass  # it changes with every booking
 
 
+# Where transfers are booked, `_start_booked` stands in for this function.
 @step
 def _start(p: ProblemArrays, t: timeline.Timeline, arrival: FloatArray, operator: int, device: int) -> float:
     """Start of a ready operator at the end of a device [s]."""
@@ -178,6 +162,7 @@ def _start_booked(p: ProblemArrays, t: timeline.Timeline, arrival: FloatArray, o
     return timeline.start_on(p, t, operator, device, False)
 
 
+# Where transfers are booked, `_stale_booked` stands in for this function.
 @step
 def _stale(t: timeline.Timeline, choice: IntArray, operator: int, device: int, rule: int) -> bool:
     """True if a ready operator must be rated again now that a device has taken another one."""
@@ -195,13 +180,7 @@ def _stale_booked(t: timeline.Timeline, choice: IntArray, operator: int, device:
 # The value is the start for ETF, minus the dynamic level for DLS and GDL, and the completion for the other rules. O(d).
 @step
 def _rate(
-    p: ProblemArrays,
-    t: timeline.Timeline,
-    ready: Ready,
-    operator: int,
-    rule: int,
-    level: FloatArray,
-    gain: FloatArray,
+    p: ProblemArrays, t: timeline.Timeline, ready: Ready, operator: int, rule: int, level: FloatArray, gain: FloatArray
 ) -> None:
     """Find an operator's two devices of smallest value, the first of equal ones, and its keys under the rule.
 

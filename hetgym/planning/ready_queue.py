@@ -4,8 +4,6 @@ A heap whose keys are minus the priorities and whose codes are topological posit
 position.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -22,15 +20,10 @@ READY, FINISHES = 0, 1
 
 @record
 class ReadyQueue(NamedTuple):
-    """The ready operators, and what the others wait for.
+    """The ready operators, and what the others wait for."""
 
-    Attributes:
-        waiting: [n] number of edges on which an operator waits.
-        heaps: :data:`READY` and :data:`FINISHES`; both hold topological positions.
-    """
-
-    waiting: IntArray
-    heaps: Heaps
+    waiting: IntArray  # [n] number of edges on which an operator waits
+    heaps: Heaps  # READY and FINISHES; both hold topological positions
 
 
 def new_queue(n: int) -> ReadyQueue:
@@ -40,13 +33,7 @@ def new_queue(n: int) -> ReadyQueue:
 
 @step
 def open_queue(p: ProblemArrays, queue: ReadyQueue, priority: FloatArray) -> None:
-    """Empty both heaps, and queue the operators without predecessors.
-
-    Args:
-        p: the problem.
-        queue: overwritten.
-        priority: [n] larger first.
-    """
+    """Empty both heaps, and queue the operators without predecessors."""
     queue.heaps.size[READY] = queue.heaps.size[FINISHES] = 0
     for i in range(len(priority)):
         queue.waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
@@ -56,14 +43,7 @@ def open_queue(p: ProblemArrays, queue: ReadyQueue, priority: FloatArray) -> Non
 
 @step
 def release(p: ProblemArrays, queue: ReadyQueue, operator: int, priority: FloatArray) -> None:
-    """Queue the successors that waited for nothing but this operator.
-
-    Args:
-        p: the problem.
-        queue: the queue.
-        operator: the operator that is done.
-        priority: [n] larger first.
-    """
+    """Queue the successors that waited for nothing but this operator."""
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         j = p.successor[edge]
         queue.waiting[j] -= 1

@@ -4,8 +4,6 @@ Names are the same in every process, independent of earlier imports: rows of het
 are the entry points of other packages. A function is imported when it is first used.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 import zlib
@@ -143,12 +141,7 @@ def get(name: str, **options: Any) -> Baseline:
 
 
 def _row(name: str) -> tuple[Baseline, list[str]]:
-    """The row that a name begins with, and the options that follow.
-
-    Raises:
-        UnknownName: no scheduler of that name.
-        ArtefactError: the file at the path is not a readable policy.
-    """
+    """The row that a name begins with, and the options that follow."""
     for ending, reader in resolve(_own_tables["files"]).items():
         path, found, rest = name.partition(ending)
         if found and rest[:1] in ("", ":"):
@@ -171,9 +164,6 @@ def import_file(path: str | Path) -> ModuleType:
 
     Args:
         path: of the file. Modules beside it are found only if its folder is in ``sys.path``.
-
-    Returns:
-        The module that the file makes.
 
     Raises:
         ConfigError: no such file, or it fails; the message says why.

@@ -2,14 +2,11 @@
 
 The clock is lowered step by step. Each step goes to the operator that saves the most energy for each second that it
 takes longer, among those that may finish that much later without delaying the end: this time is their slack. It is that
-of the graph of data dependencies, with the transfers of the run at full clock, and of the order on each
-device. Sources: Kimura, Sato, Hotta, Boku, Takahashi, "Empirical study on reducing energy of parallel programs using
-slack reclamation by DVFS in a power-scalable high performance cluster", IEEE Cluster 2006; Huang, Su, Li, Xu, Shuang,
-Huang, "Enhanced energy-efficient scheduling for parallel applications in cloud", CCGrid 2012. The order of the steps is
-ours.
+of the graph of data dependencies, with the transfers of the run at full clock, and of the order on each device.
+Sources: Kimura, Sato, Hotta, Boku, Takahashi, "Empirical study on reducing energy of parallel programs using slack
+reclamation by DVFS in a power-scalable high performance cluster", IEEE Cluster 2006; Huang, Su, Li, Xu, Shuang, Huang,
+"Enhanced energy-efficient scheduling for parallel applications in cloud", CCGrid 2012. The order of the steps is ours.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,18 +24,14 @@ from hetgym.sim.energy import EXPONENT, has_power
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name
 
-SPEEDS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
-"""Clocks by default, as shares of the full one."""
+SPEEDS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)  # Clocks by default, as shares of the full one
 
 ROUNDING = 1e-12
 """Share of the makespan by which a path may seem longer or shorter than it is, since sums of times are rounded."""
 
 
 def reclaim_slack(
-    problem: Problem,
-    schedule: Schedule,
-    speeds: Sequence[float] = SPEEDS,
-    runtime: str | Runtime = "classic",
+    problem: Problem, schedule: Schedule, speeds: Sequence[float] = SPEEDS, runtime: str | Runtime = "classic"
 ) -> Schedule:
     """Lower the clock of operators that have time.
 
@@ -47,14 +40,11 @@ def reclaim_slack(
     it was. What is given back is never longer and never takes more energy than the schedule at full clock.
 
     Args:
-        problem: the problem.
         schedule: the schedule; speeds that it has are dropped.
         speeds: clocks that operators may run at, as shares of the full one, which is always among them.
-        runtime: the runtime that will run the schedule.
 
-    Returns:
-        The schedule with the order and the times of its simulation, and with speeds; or the schedule as it was, if the
-        problem states no power, or under a runtime with noise or several streams, where slack is not known.
+    Returns the schedule as it was if the problem states no power, or under a runtime with noise or several streams,
+    where slack is not known.
 
     Raises:
         ConfigError: a speed that is not above 0 and at most 1.
@@ -148,16 +138,13 @@ def _lower(
 
     Args:
         order: [n] topological order of the graph.
-        pointer: [n + 1] row starts of its edges by source.
-        successor: [e] targets of its edges.
+        pointer, successor: [n + 1] row starts of its edges by source, and [e] their targets.
         lag: [e] time from the finish of an edge's source to the earliest start of its target [s].
         cost: [n] run time at full clock [s].
         dynamic: [n] power beyond idle at full clock, of the operator's device [W].
-        levels: clocks, descending, the first 1.
-        end: time by which everything must be finished [s].
+        levels, end: clocks, descending, the first 1; time by which everything must be finished [s].
         least: [n] time by which an operator must finish before the end, whatever follows it [s].
         level: [n] index of each operator's clock; 0 at first, and changed in place.
-        scratch: [2, n] overwritten.
     """
     head, tail = scratch[0], scratch[1]
     while True:

@@ -1,15 +1,13 @@
 """Timeline: a partial schedule, to which operators are added one at a time.
 
-Start times follow HEFT's rules. *Insertion*: the first idle gap of the device that is long enough;
-*append*: after the device's last operator. List schedulers, the decoding of placements and the
-environments all place operators through these functions.
+Start times follow HEFT's rules. *Insertion*: the first idle gap of the device that is long enough; *append*: after the
+device's last operator. Whatever places operators does so through these functions.
 
 A timeline follows the classic model, in which transfers never wait, unless it is made for another runtime: then it
 carries :class:`~hetgym.planning.bookings.Bookings`, and kernels that place operators are compiled once more for these.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,7 +18,7 @@ from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import bookings, intervals
 from hetgym.planning.bookings import NOTHING, Bookings, new_bookings
-from hetgym.planning.capacity import without_limits
+from hetgym.planning.capacity import fitted, without_limits
 from hetgym.planning.intervals import Intervals, new_intervals
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule, validate
@@ -32,28 +30,20 @@ from hetgym.sim.simulation import run_schedule
 
 @record
 class Timeline(NamedTuple):
-    """A partial schedule.
+    """A partial schedule."""
 
-    Attributes:
-        assignment: [n] device, -1 while not placed.
-        start, finish: [n] times of placed operators [s].
-        busy: occupied intervals of each device; see :class:`~hetgym.planning.intervals.Intervals`.
-        moves: transfers, unless they follow the classic model.
-    """
-
-    assignment: IntArray
+    assignment: IntArray  # [n] device, -1 while not placed
+    # start, finish: [n] times of placed operators [s]
     start: FloatArray
     finish: FloatArray
-    busy: Intervals
-    moves: Bookings = NOTHING
+    busy: Intervals  # occupied intervals of each device; see Intervals
+    moves: Bookings = NOTHING  # transfers, unless they follow the classic model
 
 
 def new_timeline(problem: Problem, runtime: Runtime = PRESETS["classic"], room: FloatArray | None = None) -> Timeline:
     """Allocate an empty timeline.
 
     Args:
-        problem: the problem.
-        runtime: the runtime that will run the schedule.
         room: [d] room for weights on each device if the runtime enforces capacities [byte].
     """
     n, d = problem.cost.shape
@@ -66,12 +56,26 @@ def new_timeline(problem: Problem, runtime: Runtime = PRESETS["classic"], room: 
     )
 
 
+def filled(problem: Problem, runtime: str | Runtime, fill: Callable[[Timeline], object]) -> Schedule:
+    """The schedule of an empty timeline for a runtime, which a function fills; it fits if capacities are enforced.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+    """
+    switches = as_runtime(runtime)
+
+    def place(room: FloatArray) -> Schedule:
+        placed = new_timeline(problem, switches, room)
+        fill(placed)
+        return planned(problem, placed, switches)
+
+    return fitted(problem, switches, place)
+
+
 def planned(problem: Problem, placed: Timeline, runtime: Runtime = PRESETS["classic"], scheduler: str = "") -> Schedule:
     """The schedule that a complete timeline holds: placement, device orders and times.
 
     Args:
-        problem: the problem.
-        placed: holds all of its operators.
         runtime: the runtime that will run the schedule; under any but ``classic`` the times are simulated.
         scheduler: name that the schedule carries.
     """
@@ -87,11 +91,6 @@ def with_times(problem: Problem, schedule: Schedule, runtime: str | Runtime = "c
 
     Plans do not know the noise: times are those without it. Where devices do not keep to an order, the order becomes
     the one in which they launch the operators. Whether the schedule fits the memory is not checked.
-
-    Args:
-        problem: the problem.
-        schedule: with device orders.
-        runtime: a preset's name, or the switches.
     """
     bare = schedule
     if schedule.start is not None:
@@ -163,6 +162,7 @@ def carries_bookings(*kinds: Any) -> bool:
     )
 
 
+# Where transfers are booked, `_clear_all` stands in for this function.
 @step
 def clear(t: Timeline) -> None:
     """Empty a timeline; devices have the room for weights that it took."""
@@ -180,6 +180,7 @@ def _clear_all(t: Timeline) -> None:
     bookings.clear(t.moves)
 
 
+# Where transfers are booked, `_copy_all` stands in for this function.
 @step
 def copy_into(t: Timeline, other: Timeline) -> None:
     """Make another timeline of the same size equal to this one."""
@@ -205,10 +206,8 @@ def copy_prefix(t: Timeline, other: Timeline, turn: IntArray, first: int) -> Non
     """Make another timeline hold what this complete one, of the classic model, held before the turn of ``first``.
 
     Args:
-        t: a complete timeline.
         other: overwritten; devices and times of operators that it does not hold have no meaning.
         turn: [n] the operators' places in the order in which they were placed, from 0.
-        first: turn of the first operator that is left out.
     """
     intervals.copy_prefix(t.busy, other.busy, turn, first)
     for i in range(len(turn)):  # all of them: a branch that cannot be foreseen would cost more
@@ -217,6 +216,7 @@ def copy_prefix(t: Timeline, other: Timeline, turn: IntArray, first: int) -> Non
         other.finish[i] = t.finish[i]
 
 
+# Where transfers are booked, `_data_booked` stands in for this function.
 @step
 def data_ready(p: ProblemArrays, t: Timeline, operator: int, device: int) -> float:
     """The time at which the outputs of the operator's predecessors, all of them placed, can be on a device [s]."""
@@ -234,6 +234,7 @@ def _data_booked(p: ProblemArrays, t: Timeline, operator: int, device: int) -> f
     return bookings.bring(p, t.moves, t.assignment, t.finish, operator, device, False)
 
 
+# Where transfers are booked, `_fits_booked` stands in for this function.
 @step
 def fits(t: Timeline, operator: int, device: int) -> bool:
     """True if a device has room for the weights of an operator."""
@@ -245,6 +246,7 @@ def _fits_booked(t: Timeline, operator: int, device: int) -> bool:
     return bool(bookings.need(t.moves, t.assignment, operator, device) <= t.moves.room[device])
 
 
+# Where transfers are booked, `_roomiest_booked` stands in for this function.
 @step
 def roomiest(p: ProblemArrays, t: Timeline, operator: int) -> int:
     """The device with the most room for weights of those that can run an operator."""
@@ -271,11 +273,8 @@ def earliest_start(t: Timeline, device: int, ready: float, duration: float, inse
     """Earliest start of an operator on a device [s].
 
     Args:
-        t: the timeline; only bounds of its gaps may change.
-        device: the device tried.
         ready: arrival of the operator's last input [s].
         duration: run time on the device [s].
-        insertion: true if idle gaps may be used.
     """
     if insertion:
         return intervals.earliest_gap(t.busy, device, ready, duration)
@@ -288,6 +287,7 @@ def start_on(p: ProblemArrays, t: Timeline, operator: int, device: int, insertio
     return start_after(p, t, operator, device, data_ready(p, t, operator, device), insertion)
 
 
+# Where transfers are booked, `_start_booked` stands in for this function.
 @step
 def start_after(p: ProblemArrays, t: Timeline, operator: int, device: int, ready: float, insertion: bool) -> float:
     """Earliest start of an operator on a device where its inputs are there from ``ready`` on [s]."""
@@ -304,14 +304,12 @@ def _start_booked(p: ProblemArrays, t: Timeline, operator: int, device: int, rea
     return float(earliest_start(t, device, ready, dispatch + duration, insertion) + dispatch)
 
 
+# Where transfers are booked, `_book_all` stands in for this function.
 @step
 def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float) -> None:
     """Place an operator on a device.
 
     Args:
-        p: the problem.
-        t: the timeline; updated.
-        operator: the operator, not placed yet.
         device: a device that can run it and is idle for its duration.
         start: its start [s].
     """
@@ -341,6 +339,7 @@ def _taken(p: ProblemArrays, t: Timeline, operator: int) -> float:
     return float(t.start[operator] - t.moves.dispatch[0])
 
 
+# Where transfers are booked, `_take_back_all` stands in for this function.
 @step
 def take_back(p: ProblemArrays, t: Timeline, operator: int) -> None:
     """Undo the booking of an operator, the latest one that is left."""

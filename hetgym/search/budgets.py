@@ -1,7 +1,5 @@
 """Budgets: the best makespan of a search as a function of the work done."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 
@@ -22,7 +20,6 @@ def anytime(name: str, problem: Problem, points: int = 50, **options: Any) -> Fl
 
     Args:
         name: of a registered search that can be run in parts; see :func:`hetgym.baselines.get`.
-        problem: the problem to schedule.
         points: number of parts in which the budget is spent.
         options: of the search, its ``budget`` and ``seconds`` among them.
 

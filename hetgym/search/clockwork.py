@@ -11,8 +11,6 @@ Invariant, before and after each :func:`run`: the first ``counts[HELD]`` rows ar
 after all that happens before the moment ``due`` of each, and none of what happens after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -32,62 +30,45 @@ from hetgym.sim.loop import CHANGED, begin_schedule, go_on
 from hetgym.sim.progress import CHANGE, EVENTS, Progress
 from hetgym.sim.run import new_workspace, setting
 
-ROWS = 16
-"""Most rows: they divide the run of the first plan into equal times."""
-
-ROOM = 2**22
-"""Most numbers in all rows, so that there are fewer rows of large problems."""
+ROWS = 16  # Most rows: they divide the run of the first plan into equal times
+ROOM = 2**22  # Most numbers in all rows, so that there are fewer rows of large problems
 
 BEGUN, HELD, SHARED = 0, 1, 2  # in Clockwork.counts
 
 
 @record
 class Layout(NamedTuple):
-    """A plan as the event loop takes it.
+    """A plan as the event loop takes it."""
 
-    Attributes:
-        assignment: [n] device of each operator.
-        order: [n] the device orders, one after the other, and [d + 1] ``pointer``, their starts; in a fixed order.
-        priority: [n] minus the turns; where a device takes what is ready in the order of the plan.
-    """
-
-    assignment: IntArray
-    order: IntArray
+    assignment: IntArray  # [n] device of each operator
+    order: IntArray  # [n] the device orders, one after the other, and [d + 1] `pointer`, their starts; in a fixed order
     pointer: IntArray
-    priority: FloatArray
+    priority: FloatArray  # [n] minus the turns; where a device takes what is ready in the order of the plan
 
 
 @record
 class Clockwork(NamedTuple):
-    """The arrays of an event loop, and rows for its states.
+    """The arrays of an event loop, and rows for its states."""
 
-    Attributes:
-        state, progress, flows: of the run.
-        words: [w] one array of which all arrays are parts that change in a run, apart from the items of heaps.
-        now, trial: the plan, and the changed one.
-        saved: [r, w] rows of ``words``.
-        key, code: [r, h] the items of the heaps in each row, one heap after the other.
-        launched: [r, d] operators launched on each device in each row.
-        due: [r] moment of each row: all that happens before it has happened, and nothing that happens after it [s].
-        horizon: [1] moment before which no operator matters that differs between ``now`` and ``trial`` [s].
-        place: [d] the first place in each device's queue that differs between them, n + 1 if none does.
-        counts: whether there is a plan ``now``; rows that hold for it; and those of them that also hold for ``trial``;
-            see :data:`HELD`.
-    """
-
+    # state, progress, flows: of the run
     state: State
     progress: Progress
     flows: Flows
+    # [w] one array of which all arrays are parts that change in a run, apart from the items of heaps
     words: npt.NDArray[np.int64]
+    # now, trial: the plan, and the changed one
     now: Layout
     trial: Layout
-    saved: npt.NDArray[np.int64]
+    saved: npt.NDArray[np.int64]  # [r, w] rows of `words`
+    # key, code: [r, h] the items of the heaps in each row, one heap after the other
     key: FloatArray
     code: npt.NDArray[np.int64]
-    launched: IntArray
+    launched: IntArray  # [r, d] operators launched on each device in each row
+    # [r] moment of each row: all that happens before it has happened, and nothing that happens after it [s]
     due: FloatArray
-    horizon: FloatArray
-    place: IntArray
+    horizon: FloatArray  # [1] moment before which no operator matters that differs between `now` and `trial` [s]
+    place: IntArray  # [d] the first place in each device's queue that differs between them, n + 1 if none does
+    # whether there is a plan `now`; rows that hold for it; and those of them that also hold for `trial`; see HELD
     counts: npt.NDArray[np.int64]
 
 
@@ -95,20 +76,19 @@ STATE = ("start", "finish", "sent", "arrived", "ready", "waiting", "launched", "
 PROGRESS = ("status", "missing", "slot", "priority", "running", "alarm", "clock", "tally")
 """Arrays of the state and of the progress that change in the run of a schedule."""
 
-WORD = 8
-"""Size of a word [byte]."""
+WORD = 8  # Size of a word [byte]
 
 
 def new_clockwork(problem: Problem, runtime: Runtime) -> Clockwork:
     """Allocate for the plans of a problem under a runtime that needs the event loop."""
     how = setting(problem, runtime)
     room, switches = new_workspace(problem.arrays, how), how.switches
-    s, g = room.state, room.progress
-    (n, d), names = problem.cost.shape, g.sharing._fields
-    arrays = [getattr(s, name) for name in STATE] + [getattr(g, name) for name in PROGRESS]
-    words, parts = _side_by_side([*arrays, *g.sharing, g.heaps.size])
+    s, run = room.state, room.progress
+    (n, d), names = problem.cost.shape, run.sharing._fields
+    arrays = [getattr(s, name) for name in STATE] + [getattr(run, name) for name in PROGRESS]
+    words, parts = _side_by_side([*arrays, *run.sharing, run.heaps.size])
     progress = dict(zip(PROGRESS, parts[len(STATE) :], strict=False))
-    sharing = g.sharing._replace(**dict(zip(names, parts[-1 - len(names) : -1], strict=True)))
+    sharing = run.sharing._replace(**dict(zip(names, parts[-1 - len(names) : -1], strict=True)))
 
     def layout() -> Layout:
         return Layout(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(d + 1, np.int32), np.zeros(n))
@@ -119,7 +99,7 @@ def new_clockwork(problem: Problem, runtime: Runtime) -> Clockwork:
         rows = 0  # what is left of a flow depends on when it was looked at; messages are asked for ahead of the queue
     return Clockwork(
         state=s._replace(**dict(zip(STATE, parts, strict=False))),
-        progress=g._replace(**progress, sharing=sharing, heaps=g.heaps._replace(size=parts[-1])),
+        progress=run._replace(**progress, sharing=sharing, heaps=run.heaps._replace(size=parts[-1])),
         flows=room.flows,
         words=words,
         now=layout(),
@@ -148,9 +128,9 @@ def _side_by_side(arrays: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.in
 
 
 @step
-def lay_out(c: Clockwork, assignment: IntArray, order: IntArray, turn: IntArray, switches: Switches) -> None:
+def lay_out(clockwork: Clockwork, assignment: IntArray, order: IntArray, turn: IntArray, switches: Switches) -> None:
     """Write the plan that is run next into ``trial``."""
-    to = c.trial
+    to = clockwork.trial
     for i in range(len(assignment)):
         to.assignment[i] = assignment[i]
     if not switches.work_conserving:
@@ -179,55 +159,63 @@ def _write_orders(assignment: IntArray, plan: IntArray, order: IntArray, pointer
 
 
 @step
-def wind(p: ProblemArrays, c: Clockwork, finish: FloatArray, switches: Switches) -> None:
-    """Set the run of ``trial`` to its start, or to the last row that holds for it.
+def wind(p: ProblemArrays, clockwork: Clockwork, finish: FloatArray, switches: Switches) -> None:
+    """After :func:`lay_out`, set the run of ``trial`` to its start, or to the last row that holds for it.
 
-    Args:
-        p: the problem.
-        c: after :func:`lay_out`.
-        finish: [n] finish of each operator in the plan ``now`` [s].
-        switches: of the runtime.
+    ``finish`` holds the finish of each operator in the plan ``now``, [n] [s].
     """
-    row = c.counts[HELD] - 1
-    if c.counts[BEGUN]:
-        _compare(p, c, finish, switches)
-    while row >= 0 and not (c.due[row] < c.horizon[0] and _before(c.launched[row], c.place)):
+    row = clockwork.counts[HELD] - 1
+    if clockwork.counts[BEGUN]:
+        _compare(p, clockwork, finish, switches)
+    while row >= 0 and not (
+        clockwork.due[row] < clockwork.horizon[0] and _before(clockwork.launched[row], clockwork.place)
+    ):
         row -= 1
-    c.counts[SHARED] = row + 1
-    to = c.trial
+    clockwork.counts[SHARED] = row + 1
+    to = clockwork.trial
     if row < 0:
-        begin_schedule(p, c.state, c.progress, c.flows, to.assignment, to.order, to.pointer, to.priority, switches)
+        begin_schedule(
+            p,
+            clockwork.state,
+            clockwork.progress,
+            clockwork.flows,
+            to.assignment,
+            to.order,
+            to.pointer,
+            to.priority,
+            switches,
+        )
     else:
-        _restore(c, row)
-        _hand_over(p, c, switches)
-    _save_next(c)
+        _restore(clockwork, row)
+        _hand_over(p, clockwork, switches)
+    _save_next(clockwork)
 
 
 @step
-def _compare(p: ProblemArrays, c: Clockwork, finish: FloatArray, switches: Switches) -> None:
+def _compare(p: ProblemArrays, clockwork: Clockwork, finish: FloatArray, switches: Switches) -> None:
     """Find ``horizon`` and ``place``."""
-    a, b, n = c.now, c.trial, len(finish)
-    c.horizon[0] = np.inf
+    now, then, n = clockwork.now, clockwork.trial, len(finish)
+    clockwork.horizon[0] = np.inf
     for i in range(n):
-        same = b.assignment[i] == a.assignment[i]
+        same = then.assignment[i] == now.assignment[i]
         if switches.work_conserving:
-            same = same and b.priority[i] == a.priority[i]
+            same = same and then.priority[i] == now.priority[i]
         if not same:
             first, last = p.predecessor_pointer[i], p.predecessor_pointer[i + 1]
             if switches.work_conserving and first == last:
-                c.horizon[0] = 0.0
+                clockwork.horizon[0] = 0.0
             for k in range(first, last):
-                c.horizon[0] = min(c.horizon[0], finish[p.predecessor[k]])
-    for device in range(len(c.place)):
-        c.place[device] = n + 1
+                clockwork.horizon[0] = min(clockwork.horizon[0], finish[p.predecessor[k]])
+    for device in range(len(clockwork.place)):
+        clockwork.place[device] = n + 1
         if not switches.work_conserving:
-            first, other = a.pointer[device], b.pointer[device]
-            length, longer = a.pointer[device + 1] - first, b.pointer[device + 1] - other
+            first, other = now.pointer[device], then.pointer[device]
+            length, longer = now.pointer[device + 1] - first, then.pointer[device + 1] - other
             k = 0
-            while k < min(length, longer) and a.order[first + k] == b.order[other + k]:
+            while k < min(length, longer) and now.order[first + k] == then.order[other + k]:
                 k += 1
             if k < max(length, longer):
-                c.place[device] = k
+                clockwork.place[device] = k
 
 
 @step
@@ -240,87 +228,87 @@ def _before(launched: IntArray, place: IntArray) -> bool:
 
 
 @step
-def _hand_over(p: ProblemArrays, c: Clockwork, switches: Switches) -> None:
+def _hand_over(p: ProblemArrays, clockwork: Clockwork, switches: Switches) -> None:
     """Give a run that was restored what is to come in ``trial``."""
-    g, to = c.progress, c.trial
-    for i in range(len(g.status)):
-        g.assignment[i] = to.assignment[i]
+    run, to = clockwork.progress, clockwork.trial
+    for i in range(len(run.status)):
+        run.assignment[i] = to.assignment[i]
     if switches.work_conserving:
         if not switches.by_arrival:
-            for i in range(len(g.status)):
-                g.priority[i] = to.priority[i]
+            for i in range(len(run.status)):
+                run.priority[i] = to.priority[i]
         return
-    for device in range(len(g.head)):
+    for device in range(len(run.head)):
         first, last = to.pointer[device], to.pointer[device + 1]
-        g.head[device] = first + c.state.launched[device]
-        g.tail[device] = last
+        run.head[device] = first + clockwork.state.launched[device]
+        run.tail[device] = last
         for k in range(first, last):
-            g.queue[k] = to.order[k]
-            g.issue[to.order[k]] = (k - first + 1) * switches.dispatch if p.asynchronous[device] else 0.0
+            run.queue[k] = to.order[k]
+            run.issue[to.order[k]] = (k - first + 1) * switches.dispatch if p.asynchronous[device] else 0.0
 
 
 # The loop pauses for changes of devices, and the run of a schedule has no others.
 @step
-def run(p: ProblemArrays, c: Clockwork, switches: Switches) -> None:
+def run(p: ProblemArrays, clockwork: Clockwork, switches: Switches) -> None:
     """Run ``trial`` to its end, or until it must exceed the limit of the progress, and save the rows that are next."""
-    while go_on(p, c.state, c.progress, c.flows, switches, False) == CHANGED:
-        row = c.counts[HELD]
-        if _before(c.state.launched, c.place) and _save(c, row):
-            c.counts[HELD] = c.counts[SHARED] = row + 1
-            _save_next(c)
+    while go_on(p, clockwork.state, clockwork.progress, clockwork.flows, switches, False) == CHANGED:
+        row = clockwork.counts[HELD]
+        if _before(clockwork.state.launched, clockwork.place) and _save(clockwork, row):
+            clockwork.counts[HELD] = clockwork.counts[SHARED] = row + 1
+            _save_next(clockwork)
 
 
 @step
-def _save_next(c: Clockwork) -> None:
+def _save_next(clockwork: Clockwork) -> None:
     """Have the run pause where the first row that is missing is due, if it will hold for both plans."""
-    row = c.counts[HELD]
-    if row == c.counts[SHARED] and row < len(c.due) and c.due[row] < c.horizon[0]:
-        push(c.progress.heaps, EVENTS, c.due[row], CHANGE)
+    row = clockwork.counts[HELD]
+    if row == clockwork.counts[SHARED] and row < len(clockwork.due) and clockwork.due[row] < clockwork.horizon[0]:
+        push(clockwork.progress.heaps, EVENTS, clockwork.due[row], CHANGE)
 
 
 @step
-def adopt(c: Clockwork, makespan: float) -> None:
+def adopt(clockwork: Clockwork, makespan: float) -> None:
     """Take ``trial``, which was run to its end, for ``now``."""
-    if not c.counts[BEGUN]:
-        for row in range(len(c.due)):
-            c.due[row] = makespan * (row + 1) / (len(c.due) + 1)
-    c.counts[BEGUN] = 1
-    c.counts[HELD] = c.counts[SHARED]
-    for i in range(len(c.now.order)):
-        c.now.assignment[i] = c.trial.assignment[i]
-        c.now.order[i] = c.trial.order[i]
-        c.now.priority[i] = c.trial.priority[i]
-    for device in range(len(c.now.pointer)):
-        c.now.pointer[device] = c.trial.pointer[device]
+    if not clockwork.counts[BEGUN]:
+        for row in range(len(clockwork.due)):
+            clockwork.due[row] = makespan * (row + 1) / (len(clockwork.due) + 1)
+    clockwork.counts[BEGUN] = 1
+    clockwork.counts[HELD] = clockwork.counts[SHARED]
+    for i in range(len(clockwork.now.order)):
+        clockwork.now.assignment[i] = clockwork.trial.assignment[i]
+        clockwork.now.order[i] = clockwork.trial.order[i]
+        clockwork.now.priority[i] = clockwork.trial.priority[i]
+    for device in range(len(clockwork.now.pointer)):
+        clockwork.now.pointer[device] = clockwork.trial.pointer[device]
 
 
 @step
-def _save(c: Clockwork, row: int) -> bool:
+def _save(clockwork: Clockwork, row: int) -> bool:
     """Save the state as a row; false if it has more items than there is room for."""
-    h, at = c.progress.heaps, 0
+    h, at = clockwork.progress.heaps, 0
     for heap in range(len(h.size)):
         at += h.size[heap]
-    if at > c.key.shape[1]:
+    if at > clockwork.key.shape[1]:
         return False
-    for k in range(len(c.words)):
-        c.saved[row, k] = c.words[k]
-    for device in range(len(c.place)):
-        c.launched[row, device] = c.state.launched[device]
+    for k in range(len(clockwork.words)):
+        clockwork.saved[row, k] = clockwork.words[k]
+    for device in range(len(clockwork.place)):
+        clockwork.launched[row, device] = clockwork.state.launched[device]
     at = 0
     for heap in range(len(h.size)):
         for k in range(h.first[heap], h.first[heap] + h.size[heap]):
-            c.key[row, at], c.code[row, at] = h.key[k], h.code[k]
+            clockwork.key[row, at], clockwork.code[row, at] = h.key[k], h.code[k]
             at += 1
     return True
 
 
 @step
-def _restore(c: Clockwork, row: int) -> None:
+def _restore(clockwork: Clockwork, row: int) -> None:
     """Set the state to a row."""
-    h, at = c.progress.heaps, 0
-    for k in range(len(c.words)):
-        c.words[k] = c.saved[row, k]
+    h, at = clockwork.progress.heaps, 0
+    for k in range(len(clockwork.words)):
+        clockwork.words[k] = clockwork.saved[row, k]
     for heap in range(len(h.size)):
         for k in range(h.first[heap], h.first[heap] + h.size[heap]):
-            h.key[k], h.code[k] = c.key[row, at], c.code[row, at]
+            h.key[k], h.code[k] = clockwork.key[row, at], clockwork.code[row, at]
             at += 1

@@ -16,8 +16,6 @@ the inverse of ``order``, ``tail`` holds the least times from each operator's fi
 :func:`shift` break it; :func:`keep` after a price, or undoing the change, restores it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -51,11 +49,8 @@ from hetgym.sim.run import setting
 from hetgym.transfer import transfer_time
 from hetgym.weights import SharedWeights, present
 
-GRID = 16
-"""Turns between two marks, from which a price can begin."""
-
-SLACK = 1.0 + 1e-9
-"""Factor by which a bound may exceed a limit because it adds the same times in another order."""
+GRID = 16  # Turns between two marks, from which a price can begin
+SLACK = 1.0 + 1e-9  # Factor by which a bound may exceed a limit because it adds the same times in another order
 
 CURRENT, BEST = 0, 1  # in Course.value
 PLACED, TRIED, KEPT, SORTED, UNTIL, CHAIN = 0, 1, 2, 3, 4, 5  # in Course.counts
@@ -63,42 +58,25 @@ PLACED, TRIED, KEPT, SORTED, UNTIL, CHAIN = 0, 1, 2, 3, 4, 5  # in Course.counts
 
 @record
 class Times(NamedTuple):
-    """Simulated times of a plan.
+    """Simulated times of a plan."""
 
-    Attributes:
-        begin: [n] time at which each operator takes its device, for which a CPU then spends the dispatch [s].
-        finish: [n] finish of each operator [s].
-        arrived: [e] time at which what an edge carries is on its reader's device [s].
-        makespan: [1] the last finish [s].
-    """
-
-    begin: FloatArray
-    finish: FloatArray
-    arrived: FloatArray
-    makespan: FloatArray
+    begin: FloatArray  # [n] time at which each operator takes its device, for which a CPU then spends the dispatch [s]
+    finish: FloatArray  # [n] finish of each operator [s]
+    arrived: FloatArray  # [e] time at which what an edge carries is on its reader's device [s]
+    makespan: FloatArray  # [1] the last finish [s]
 
 
 @record
 class Front(NamedTuple):
-    """The state of devices and links between two turns; or, with a first axis more, before each marked turn.
+    """The state of devices and links between two turns; or, with a first axis more, before each marked turn."""
 
-    Attributes:
-        free: [d] time from which each device is free [s].
-        load: [d] time that the operators still to come take on each device [s].
-        launched: [d] operators launched on each device.
-        asked: [d] time of each device's latest request for inputs, if transfers are aggregated [s].
-        link_free: [l] time from which each link is free [s].
-        channel_free: [2, d] time from which each device may send, and receive [s].
-        behind: [d] least time from the start of each device's next operator to the end; only in marks [s].
-    """
-
-    free: FloatArray
-    load: FloatArray
-    launched: IntArray
-    asked: FloatArray
-    link_free: FloatArray
-    channel_free: FloatArray
-    behind: FloatArray
+    free: FloatArray  # [d] time from which each device is free [s]
+    load: FloatArray  # [d] time that the operators still to come take on each device [s]
+    launched: IntArray  # [d] operators launched on each device
+    asked: FloatArray  # [d] time of each device's latest request for inputs, if transfers are aggregated [s]
+    link_free: FloatArray  # [l] time from which each link is free [s]
+    channel_free: FloatArray  # [2, d] time from which each device may send, and receive [s]
+    behind: FloatArray  # [d] least time from the start of each device's next operator to the end; only in marks [s]
 
 
 def _new_front(p: ProblemArrays, *rows: int) -> Front:
@@ -117,13 +95,9 @@ def _new_front(p: ProblemArrays, *rows: int) -> Front:
 
 @record
 class Nothing(NamedTuple):
-    """In place of the event loop's arrays where a sweep along the plan will do.
+    """In place of the event loop's arrays where a sweep along the plan will do."""
 
-    Attributes:
-        nothing: [0].
-    """
-
-    nothing: IntArray
+    nothing: IntArray  # [0]
 
 
 NOTHING = cast(Clockwork, Nothing(np.zeros(0, np.int32)))
@@ -131,61 +105,45 @@ NOTHING = cast(Clockwork, Nothing(np.zeros(0, np.int32)))
 
 @record
 class Course(NamedTuple):
-    """A plan with its times, and room for a change of it.
+    """A plan with its times, and room for a change of it."""
 
-    Attributes:
-        assignment: [n] device of each operator, with the change while one is priced.
-        order, turn: [n] the operators in the order of the plan, and its inverse; with the change while one is priced.
-        now, trial: the times of the plan, and of the latest change that was priced.
-        marks, ahead: [m] fronts before every turn that is a multiple of :data:`GRID`, of the plan and of that change.
-        front: scratch: where a price has come to.
-        tail: [n] the least time from the operator's finish to the end in the plan: the longest path over its readers
-            and, where devices keep to their orders, over the operators behind it on its device [s].
-        following: [d] scratch of the tails [s].
-        bound: [n, d] a lower bound on that under any placement [s].
-        change: [d] what the change adds to the load of each device [s].
-        weight: [n] weights of each operator [byte]; ``shared``: those of them that other operators read, too.
-        room: [d] room for weights on each device [byte].
-        held: [d] weights on each device, with the change [byte].
-        message: [d] scratch: bytes from each device to one reader.
-        chain, block: [n] operators that the makespan waits for, from the last one back to the first; and for each the
-            place in the chain of the first one of those that follow each other on its device without a break.
-        moved, before: [n] operators of a change, and the devices that they come from.
-        inside: [n] true for the operators of a change while it is made.
-        best_assignment, best_order: [n] the best plan of all.
-        clockwork: the event loop's arrays, if it is needed.
-        value: makespans of the plan and of the best one [s], see :data:`CURRENT` and :data:`BEST`.
-        counts: operators launched, changes proposed and changes kept so far, changes kept when the plan was sorted
-            last, the turn up to which the latest price went, and the length of the chain, -1 while it is out of date;
-            see :data:`PLACED`.
-    """
-
-    assignment: IntArray
+    assignment: IntArray  # [n] device of each operator, with the change while one is priced
+    # order, turn: [n] the operators in the order of the plan, and its inverse; with the change while one is priced
     order: IntArray
     turn: IntArray
+    # now, trial: the times of the plan, and of the latest change that was priced
     now: Times
     trial: Times
+    # marks, ahead: [m] fronts before every turn that is a multiple of GRID, of the plan and of that change
     marks: Front
     ahead: Front
-    front: Front
+    front: Front  # scratch: where a price has come to
+    # [n] the least time from the operator's finish to the end in the plan: the longest path over its readers and, where
+    # devices keep to their orders, over the operators behind it on its device [s]
     tail: FloatArray
-    following: FloatArray
-    bound: FloatArray
-    change: FloatArray
-    weight: FloatArray
+    following: FloatArray  # [d] scratch of the tails [s]
+    bound: FloatArray  # [n, d] a lower bound on that under any placement [s]
+    change: FloatArray  # [d] what the change adds to the load of each device [s]
+    weight: FloatArray  # [n] weights of each operator [byte]; `shared`: those of them that other operators read, too
     shared: SharedWeights
-    room: FloatArray
-    held: FloatArray
-    message: FloatArray
+    room: FloatArray  # [d] room for weights on each device [byte]
+    held: FloatArray  # [d] weights on each device, with the change [byte]
+    message: FloatArray  # [d] scratch: bytes from each device to one reader
+    # chain, block: [n] operators that the makespan waits for, from the last one back to the first; and for each the
+    # place in the chain of the first one of those that follow each other on its device without a break
     chain: IntArray
     block: IntArray
+    # moved, before: [n] operators of a change, and the devices that they come from
     moved: IntArray
     before: IntArray
-    inside: npt.NDArray[np.bool_]
+    inside: npt.NDArray[np.bool_]  # [n] true for the operators of a change while it is made
+    # best_assignment, best_order: [n] the best plan of all
     best_assignment: IntArray
     best_order: IntArray
-    clockwork: Clockwork
-    value: FloatArray
+    clockwork: Clockwork  # the event loop's arrays, if it is needed
+    value: FloatArray  # makespans of the plan and of the best one [s], see CURRENT and BEST
+    # operators launched, changes proposed and changes kept so far, changes kept when the plan was sorted last, the turn
+    # up to which the latest price went, and the length of the chain, -1 while it is out of date; see PLACED
     counts: npt.NDArray[np.int64]
 
 
@@ -271,71 +229,67 @@ def best_plan(problem: Problem, course: Course, scheduler: str = "") -> Schedule
 
 
 @lean
-def forget_best(c: Course) -> None:
-    """Take the plan for the best one, after room has become less."""
-    renew_best(c)
+def begin(p: ProblemArrays, course: Course, switches: Switches) -> None:
+    """Simulate the plan from the start, and take it for the best one."""
+    _again(p, course, switches)
+    renew_best(course)
 
 
 @lean
-def begin(p: ProblemArrays, c: Course, switches: Switches) -> None:
-    """Simulate the plan from the start, and take it for the best one."""
-    _again(p, c, switches)
-    renew_best(c)
-
-
-@step
-def renew_best(c: Course) -> None:
+def renew_best(course: Course) -> None:
     """Take the plan for the best one; if it lacks room, any that does not will be better."""
-    keep_best(c)
-    if lacking(c) > 0.0:
-        c.value[BEST] = np.inf
+    keep_best(course)
+    if lacking(course) > 0.0:
+        course.value[BEST] = np.inf
 
 
 @step
-def lacking(c: Course) -> float:
+def lacking(course: Course) -> float:
     """Weights for which devices have no room, summed up [byte]."""
     total = 0.0
-    for device in range(len(c.room)):
-        total += max(0.0, c.held[device] - c.room[device])
+    for device in range(len(course.room)):
+        total += max(0.0, course.held[device] - course.room[device])
     return total
 
 
 @step
-def _again(p: ProblemArrays, c: Course, switches: Switches) -> None:
+def _again(p: ProblemArrays, course: Course, switches: Switches) -> None:
     """Simulate the plan from the start."""
-    add_up(p, c, switches)
-    n = len(c.order)
-    price(p, c, 0, n, np.inf, switches)
-    _adopt(p, c, 0)
-    find_tails(p, c, 0, n - 1, switches)
+    add_up(p, course, switches)
+    n = len(course.order)
+    price(p, course, 0, n, np.inf, switches)
+    _adopt(p, course, 0)
+    find_tails(p, course, 0, n - 1, switches)
 
 
 @step
-def add_up(p: ProblemArrays, c: Course, switches: Switches) -> None:
+def add_up(p: ProblemArrays, course: Course, switches: Switches) -> None:
     """Add up loads and weights on each device anew, for a plan of which any part may have changed.
 
     Then :func:`price` from turn 0 to the last one, and :func:`keep`, work as after any other change.
     """
-    for device in range(len(c.change)):
-        c.change[device] = 0.0
-        c.marks.load[0, device] = 0.0
-        c.held[device] = 0.0
-    for i in range(len(c.order)):
-        c.marks.load[0, c.assignment[i]] += _load(p, c, i, c.assignment[i], switches)
-        c.held[c.assignment[i]] += c.weight[i] - present(c.shared, c.assignment, i, c.assignment[i], i)
+    for device in range(len(course.change)):
+        course.change[device] = 0.0
+        course.marks.load[0, device] = 0.0
+        course.held[device] = 0.0
+    for i in range(len(course.order)):
+        course.marks.load[0, course.assignment[i]] += _load(p, i, course.assignment[i], switches)
+        course.held[course.assignment[i]] += course.weight[i] - present(
+            course.shared, course.assignment, i, course.assignment[i], i
+        )
 
 
 @step
-def keep_best(c: Course) -> None:
+def keep_best(course: Course) -> None:
     """Save the plan as the best one."""
-    c.value[BEST] = c.value[CURRENT]
-    for k in range(len(c.order)):
-        c.best_assignment[k] = c.assignment[k]
-        c.best_order[k] = c.order[k]
+    course.value[BEST] = course.value[CURRENT]
+    for k in range(len(course.order)):
+        course.best_assignment[k] = course.assignment[k]
+        course.best_order[k] = course.order[k]
 
 
 @inlined
-def _load(p: ProblemArrays, c: Course, operator: int, device: int, switches: Switches) -> float:
+def _load(p: ProblemArrays, operator: int, device: int, switches: Switches) -> float:
     """Time for which an operator keeps a device [s]: a CPU spends the dispatch, too."""
     if p.asynchronous[device]:
         return float(p.cost[operator, device])
@@ -393,67 +347,66 @@ def _same(front: Front, marks: Front, row: int, switches: Switches) -> bool:
 # turns `first` .. k - 1; those of earlier turns are in `now`. No operator behind the turn `reach` reads anything whose
 # arrival has changed: where the front is that of the plan, too, all that follows is as it was. A plan that goes on from
 # here ends no earlier than what must follow an operator, nor than all that a device still has to run.
+# Under event-loop runtimes `_price_by_events` stands in for this function.
 @step
-def price(p: ProblemArrays, c: Course, first: int, last: int, limit: float, switches: Switches) -> float:
+def price(p: ProblemArrays, course: Course, first: int, last: int, limit: float, switches: Switches) -> float:
     """Makespan of the changed plan [s], inf if it must exceed a limit.
 
     Args:
-        p: the problem.
-        c: with the change in ``assignment``, ``order``, ``turn`` and ``change``.
+        course: with the change in ``assignment``, ``order``, ``turn`` and ``change``.
         first: turn before which nothing changes: no operator, and no reader of one, has another device or turn.
         last: turn after which nothing changes: no operator has another device or turn.
         limit: largest makespan of interest [s].
-        switches: see :func:`switches_of`.
     """
     n, d = p.cost.shape
-    f, most = c.front, limit * SLACK
+    f, most = course.front, limit * SLACK
     first = first // GRID * GRID
-    _restore(c.marks, first // GRID, f)
+    _restore(course.marks, first // GRID, f)
     for device in range(d):
-        f.load[device] += c.change[device]
+        f.load[device] += course.change[device]
         if f.free[device] + f.load[device] > most:
             return np.inf
     aggregated = switches.transfers == AGGREGATED
     reach = last
     for k in range(first, n):
         if k % GRID == 0:
-            if k > reach and _same(f, c.marks, k // GRID, switches):
-                c.counts[UNTIL] = k
-                c.trial.makespan[0] = c.value[CURRENT]
-                return float(c.value[CURRENT] if c.value[CURRENT] <= limit else np.inf)
-            _mark(f, c.ahead, k // GRID)
-        i = c.order[k]
-        a = c.assignment[i]
+            if k > reach and _same(f, course.marks, k // GRID, switches):
+                course.counts[UNTIL] = k
+                course.trial.makespan[0] = course.value[CURRENT]
+                return float(course.value[CURRENT] if course.value[CURRENT] <= limit else np.inf)
+            _mark(f, course.ahead, k // GRID)
+        i = course.order[k]
+        a = course.assignment[i]
         start = f.free[a]
         if aggregated:
-            start = max(start, _pull(p, c, i, a, first, switches))
+            start = max(start, _pull(p, course, i, a, first, switches))
         else:
             for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
-                edge, earlier = p.predecessor_edge[m], c.turn[p.predecessor[m]] < first
-                start = max(start, c.now.arrived[edge] if earlier else c.trial.arrived[edge])
+                edge, earlier = p.predecessor_edge[m], course.turn[p.predecessor[m]] < first
+                start = max(start, course.now.arrived[edge] if earlier else course.trial.arrived[edge])
         if p.asynchronous[a]:
             start = max(start, (f.launched[a] + 1) * switches.dispatch)
-        c.trial.begin[i] = start
+        course.trial.begin[i] = start
         if not p.asynchronous[a]:
             start += switches.dispatch
         finish = start + p.cost[i, a]
-        c.trial.finish[i] = finish
+        course.trial.finish[i] = finish
         f.free[a] = finish
         f.launched[a] += 1
-        f.load[a] -= _load(p, c, i, a, switches)
-        c.counts[PLACED] += 1
-        if finish + max(f.load[a], c.bound[i, a] if k <= last else c.tail[i]) > most:
+        f.load[a] -= _load(p, i, a, switches)
+        course.counts[PLACED] += 1
+        if finish + max(f.load[a], course.bound[i, a] if k <= last else course.tail[i]) > most:
             return np.inf
         if not aggregated:
-            reach = _push(p, c, i, a, finish, reach, switches)
-        elif finish != c.now.finish[i] or k <= last:
+            reach = _push(p, course, i, a, finish, reach, switches)
+        elif finish != course.now.finish[i] or k <= last:
             for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
-                reach = max(reach, c.turn[p.successor[edge]])
-    c.counts[UNTIL] = n
+                reach = max(reach, course.turn[p.successor[edge]])
+    course.counts[UNTIL] = n
     makespan = 0.0
     for device in range(d):
         makespan = max(makespan, f.free[device])
-    c.trial.makespan[0] = makespan
+    course.trial.makespan[0] = makespan
     return makespan if makespan <= limit else np.inf
 
 
@@ -467,28 +420,30 @@ def _by_events(*kinds: Any) -> bool:
 
 
 @variant(price, _by_events)
-def _price_by_events(p: ProblemArrays, c: Course, first: int, last: int, limit: float, switches: Switches) -> float:
-    e, g, most = c.clockwork, c.clockwork.progress, limit * SLACK
-    for device in range(len(g.load)):
-        g.load[device] = 0.0
-    for i in range(len(c.order)):
-        g.load[c.assignment[i]] += _work(p, i, c.assignment[i], switches)
-    for device in range(len(g.load)):
-        if g.load[device] > most:
+def _price_by_events(
+    p: ProblemArrays, course: Course, first: int, last: int, limit: float, switches: Switches
+) -> float:
+    e, run, most = course.clockwork, course.clockwork.progress, limit * SLACK
+    for device in range(len(run.load)):
+        run.load[device] = 0.0
+    for i in range(len(course.order)):
+        run.load[course.assignment[i]] += _work(p, i, course.assignment[i], switches)
+    for device in range(len(run.load)):
+        if run.load[device] > most:
             return np.inf
-    clockwork.lay_out(e, c.assignment, c.order, c.turn, switches)
-    clockwork.wind(p, e, c.now.finish, switches)
-    before = g.tally[1]
-    for i in range(len(c.order)):
-        a = c.assignment[i]
-        g.rest[i] = c.bound[i, a] if c.turn[i] <= last else c.tail[i]
-        if g.status[i] != QUEUED:
-            g.load[a] -= _work(p, i, a, switches)
-    g.limit[0] = most
+    clockwork.lay_out(e, course.assignment, course.order, course.turn, switches)
+    clockwork.wind(p, e, course.now.finish, switches)
+    before = run.tally[1]
+    for i in range(len(course.order)):
+        a = course.assignment[i]
+        run.rest[i] = course.bound[i, a] if course.turn[i] <= last else course.tail[i]
+        if run.status[i] != QUEUED:
+            run.load[a] -= _work(p, i, a, switches)
+    run.limit[0] = most
     clockwork.run(p, e, switches)
-    c.counts[PLACED] += g.tally[1] - before
-    makespan = makespan_of(e.state, g.tally[1])
-    c.trial.makespan[0] = makespan
+    course.counts[PLACED] += run.tally[1] - before
+    makespan = makespan_of(e.state, run.tally[1])
+    course.trial.makespan[0] = makespan
     return makespan if makespan <= limit else np.inf
 
 
@@ -500,41 +455,43 @@ def _work(p: ProblemArrays, operator: int, device: int, switches: Switches) -> f
 
 
 @inlined
-def _push(p: ProblemArrays, c: Course, operator: int, a: int, finish: float, reach: int, switches: Switches) -> int:
+def _push(
+    p: ProblemArrays, course: Course, operator: int, a: int, finish: float, reach: int, switches: Switches
+) -> int:
     """Send the outputs of a finished operator to its readers; return ``reach``, or the last of their turns if later."""
-    f, arrived = c.front, c.trial.arrived
+    f, arrived = course.front, course.trial.arrived
     first, last = p.successor_pointer[operator], p.successor_pointer[operator + 1]
     for edge in range(first, last):
-        b = c.assignment[p.successor[edge]]
+        other = course.assignment[p.successor[edge]]
         leader = edge
-        if a == b:
+        if a == other:
             arrived[edge] = finish
         else:
             size = float(p.edge_bytes[edge])
             if switches.transfers == CACHED:
-                leader = shares_copy(p, c.assignment, edge, first)
-                size = copy_size(p, c.assignment, edge, last)
+                leader = shares_copy(p, course.assignment, edge, first)
+                size = copy_size(p, course.assignment, edge, last)
             if leader == edge:
                 way = switches.communication, f.link_free, f.channel_free
-                arrived[edge] = book_transfer(p, *way, a, b, size, finish)[1]
+                arrived[edge] = book_transfer(p, *way, a, other, size, finish)[1]
             else:
                 arrived[edge] = arrived[leader]
-        if arrived[edge] != c.now.arrived[edge]:
-            reach = max(reach, c.turn[p.successor[edge]])
+        if arrived[edge] != course.now.arrived[edge]:
+            reach = max(reach, course.turn[p.successor[edge]])
     return reach
 
 
 @step
-def _pull(p: ProblemArrays, c: Course, operator: int, device: int, first: int, switches: Switches) -> float:
+def _pull(p: ProblemArrays, course: Course, operator: int, device: int, first: int, switches: Switches) -> float:
     """Arrival of a reader's inputs, of which each other device sends all that it holds in one message [s]."""
-    f, message = c.front, c.message
+    f, message = course.front, course.message
     request = f.asked[device]
     for a in range(len(message)):
         message[a] = -1.0
     for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
         i = p.predecessor[m]
-        a = c.assignment[i]
-        request = max(request, c.now.finish[i] if c.turn[i] < first else c.trial.finish[i])
+        a = course.assignment[i]
+        request = max(request, course.now.finish[i] if course.turn[i] < first else course.trial.finish[i])
         if a != device:
             message[a] = max(0.0, message[a]) + p.edge_bytes[p.predecessor_edge[m]]
     f.asked[device] = request
@@ -547,220 +504,209 @@ def _pull(p: ProblemArrays, c: Course, operator: int, device: int, first: int, s
 
 
 @step
-def keep(p: ProblemArrays, c: Course, first: int, last: int, switches: Switches) -> None:
-    """Make the changed plan, which was priced to its end, the current one.
-
-    Args:
-        p: the problem.
-        c: after :func:`price` with the same ``first`` and ``last``.
-        first: turn before which nothing changed.
-        last: turn after which no operator has another device or turn.
-        switches: see :func:`switches_of`.
-    """
-    _adopt(p, c, first)
-    find_tails(p, c, first, last, switches)
-    c.counts[KEPT] += 1
-    _compare(c)
+def keep(p: ProblemArrays, course: Course, first: int, last: int, switches: Switches) -> None:
+    """Make the changed plan, which :func:`price` with the same turns has priced to its end, the current one."""
+    _adopt(p, course, first)
+    find_tails(p, course, first, last, switches)
+    course.counts[KEPT] += 1
+    _compare(course)
 
 
 @step
-def _compare(c: Course) -> None:
+def _compare(course: Course) -> None:
     """Save the plan if it is the best one."""
-    if c.value[CURRENT] < c.value[BEST] * TIE and lacking(c) == 0.0:
-        keep_best(c)
+    if course.value[CURRENT] < course.value[BEST] * TIE and lacking(course) == 0.0:
+        keep_best(course)
 
 
+# Under event-loop runtimes `_adopt_by_events` stands in for this function.
 @step
-def _adopt(p: ProblemArrays, c: Course, first: int) -> None:
+def _adopt(p: ProblemArrays, course: Course, first: int) -> None:
     """Copy times and marks of the changed plan."""
-    d, until = p.cost.shape[1], c.counts[UNTIL]
+    d, until = p.cost.shape[1], course.counts[UNTIL]
     first = first // GRID
     for k in range(first * GRID, until):
-        i = c.order[k]
-        c.now.begin[i] = c.trial.begin[i]
-        c.now.finish[i] = c.trial.finish[i]
+        i = course.order[k]
+        course.now.begin[i] = course.trial.begin[i]
+        course.now.finish[i] = course.trial.finish[i]
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
-            c.now.arrived[edge] = c.trial.arrived[edge]
+            course.now.arrived[edge] = course.trial.arrived[edge]
     for row in range(first):  # earlier marks change only in what is still to come
         for device in range(d):
-            c.marks.load[row, device] += c.change[device]
+            course.marks.load[row, device] += course.change[device]
     for row in range(first, (until + GRID - 1) // GRID):
-        _restore(c.ahead, row, c.front)
-        _mark(c.front, c.marks, row)
+        _restore(course.ahead, row, course.front)
+        _mark(course.front, course.marks, row)
     for device in range(d):
-        c.change[device] = 0.0
-    c.value[CURRENT] = c.trial.makespan[0]
-    c.counts[CHAIN] = -1
+        course.change[device] = 0.0
+    course.value[CURRENT] = course.trial.makespan[0]
+    course.counts[CHAIN] = -1
 
 
 @variant(_adopt, _by_events)
-def _adopt_by_events(p: ProblemArrays, c: Course, first: int) -> None:
-    s = c.clockwork.state
-    clockwork.adopt(c.clockwork, c.trial.makespan[0])
-    for i in range(len(c.order)):
-        c.now.begin[i] = s.start[i]
-        c.now.finish[i] = s.finish[i]
+def _adopt_by_events(p: ProblemArrays, course: Course, first: int) -> None:
+    s = course.clockwork.state
+    clockwork.adopt(course.clockwork, course.trial.makespan[0])
+    for i in range(len(course.order)):
+        course.now.begin[i] = s.start[i]
+        course.now.finish[i] = s.finish[i]
     for edge in range(len(s.arrived)):
-        c.now.arrived[edge] = s.arrived[edge]
-    for device in range(len(c.change)):
-        c.marks.load[0, device] += c.change[device]
-        c.change[device] = 0.0
-    c.value[CURRENT] = c.trial.makespan[0]
-    c.counts[CHAIN] = -1
+        course.now.arrived[edge] = s.arrived[edge]
+    for device in range(len(course.change)):
+        course.marks.load[0, device] += course.change[device]
+        course.change[device] = 0.0
+    course.value[CURRENT] = course.trial.makespan[0]
+    course.counts[CHAIN] = -1
 
 
 # Behind the turn `last` tails are as they were. Before each turn k, downwards, `following` holds the least time from
 # the start of each device's next operator to the end, and no operator before the turn `reach` has a reader whose tail
 # has changed: where `following` is as in the marks, too, all earlier tails are as they were.
 @step
-def find_tails(p: ProblemArrays, c: Course, first: int, last: int, switches: Switches) -> None:
-    """Bring the tails up to date: behind an operator come its readers and, in a fixed order, the next on its device.
+def find_tails(p: ProblemArrays, course: Course, first: int, last: int, switches: Switches) -> None:
+    """Find the tails anew: behind an operator come its readers and, in a fixed order, the next on its device.
 
-    Args:
-        p: the problem.
-        c: the course.
-        first: turn before which no operator has moved.
-        last: turn after which no operator has moved.
-        switches: see :func:`switches_of`.
+    No operator of a turn before ``first`` or after ``last`` has moved.
     """
     n, d = p.cost.shape
     in_order = keeps_order(switches)
     row = last // GRID + 1
     top = min(n, row * GRID) - 1
     for device in range(d):
-        c.following[device] = c.marks.behind[row, device] if row < len(c.marks.behind) else 0.0
+        course.following[device] = course.marks.behind[row, device] if row < len(course.marks.behind) else 0.0
     reach = first
     for k in range(top, -1, -1):
-        i = c.order[k]
-        a = c.assignment[i]
-        tail = c.following[a] if in_order else 0.0
+        i = course.order[k]
+        a = course.assignment[i]
+        tail = course.following[a] if in_order else 0.0
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
             j = p.successor[edge]
-            b = c.assignment[j]
+            other = course.assignment[j]
             transfer = 0.0
-            if a != b:
-                transfer = transfer_time(p, a, b, p.edge_bytes[edge])
-            tail = max(tail, transfer + p.cost[j, b] + c.tail[j])
-        if tail != c.tail[i] or k <= last:
+            if a != other:
+                transfer = transfer_time(p, a, other, p.edge_bytes[edge])
+            tail = max(tail, transfer + p.cost[j, other] + course.tail[j])
+        if tail != course.tail[i] or k <= last:
             for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
-                reach = min(reach, c.turn[p.predecessor[m]])
-        c.tail[i] = tail
-        c.following[a] = p.cost[i, a] + tail
+                reach = min(reach, course.turn[p.predecessor[m]])
+        course.tail[i] = tail
+        course.following[a] = p.cost[i, a] + tail
         if k % GRID == 0:
             same = k <= reach
             for device in range(d):
-                same = same and c.following[device] == c.marks.behind[k // GRID, device]
-                c.marks.behind[k // GRID, device] = c.following[device]
+                same = same and course.following[device] == course.marks.behind[k // GRID, device]
+                course.marks.behind[k // GRID, device] = course.following[device]
             if same:
                 return
 
 
 # Each step goes to the operator that leaves the device at the moment at which this one takes it, else to a predecessor
 # whose data arrive at that moment, and down in turns: so it ends.
+# Under event-loop runtimes `_find_chain_by_events` stands in for this function.
 @step
-def find_chain(p: ProblemArrays, c: Course) -> None:
+def find_chain(p: ProblemArrays, course: Course) -> None:
     """Bring the critical chain up to date."""
-    if c.counts[CHAIN] >= 0:
+    if course.counts[CHAIN] >= 0:
         return
-    i = c.order[len(c.order) - 1]
-    for k in range(len(c.order)):
-        if c.now.finish[c.order[k]] > c.now.finish[i]:
-            i = c.order[k]
+    i = course.order[len(course.order) - 1]
+    for k in range(len(course.order)):
+        if course.now.finish[course.order[k]] > course.now.finish[i]:
+            i = course.order[k]
     count, first = 0, 0
     while i >= 0:
-        c.chain[count], c.block[count] = i, first
+        course.chain[count], course.block[count] = i, first
         count += 1
-        device, begin, before = c.assignment[i], c.now.begin[i], -1
-        k = c.turn[i] - 1
-        while k >= 0 and c.assignment[c.order[k]] != device:
+        device, begin, before = course.assignment[i], course.now.begin[i], -1
+        k = course.turn[i] - 1
+        while k >= 0 and course.assignment[course.order[k]] != device:
             k -= 1
-        if k >= 0 and c.now.finish[c.order[k]] == begin:
-            before = c.order[k]
+        if k >= 0 and course.now.finish[course.order[k]] == begin:
+            before = course.order[k]
         else:
             first = count
             for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
-                if c.now.arrived[p.predecessor_edge[m]] == begin:
+                if course.now.arrived[p.predecessor_edge[m]] == begin:
                     before = p.predecessor[m]
         i = before
-    c.counts[CHAIN] = count
+    course.counts[CHAIN] = count
 
 
 # Operators may run beside each other, and start some time after what they wait for: each step goes to whatever ended
 # last before the start, an input that arrived or an operator of the device. Steps go down in (start, position).
 @variant(find_chain, _by_events)
-def _find_chain_by_events(p: ProblemArrays, c: Course) -> None:
-    if c.counts[CHAIN] >= 0:
+def _find_chain_by_events(p: ProblemArrays, course: Course) -> None:
+    if course.counts[CHAIN] >= 0:
         return
-    i = c.order[0]
-    for k in range(len(c.order)):
-        if c.now.finish[c.order[k]] > c.now.finish[i]:
-            i = c.order[k]
+    i = course.order[0]
+    for k in range(len(course.order)):
+        if course.now.finish[course.order[k]] > course.now.finish[i]:
+            i = course.order[k]
     count = 0
     while i >= 0:
-        c.chain[count], c.block[count] = i, count
+        course.chain[count], course.block[count] = i, count
         count += 1
-        begin, before, latest = c.now.begin[i], -1, 0.0
-        for j in range(len(c.order)):
-            earlier = c.now.begin[j] < begin or p.position[j] < p.position[i]
-            if c.assignment[j] == c.assignment[i] and latest < c.now.finish[j] <= begin and earlier:
-                before, latest = j, c.now.finish[j]
+        begin, before, latest = course.now.begin[i], -1, 0.0
+        for j in range(len(course.order)):
+            earlier = course.now.begin[j] < begin or p.position[j] < p.position[i]
+            if course.assignment[j] == course.assignment[i] and latest < course.now.finish[j] <= begin and earlier:
+                before, latest = j, course.now.finish[j]
         for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
-            arrived = c.now.arrived[p.predecessor_edge[m]]
+            arrived = course.now.arrived[p.predecessor_edge[m]]
             if latest <= arrived:
                 before, latest = p.predecessor[m], arrived
         i = before
-    c.counts[CHAIN] = count
+    course.counts[CHAIN] = count
 
 
 # Few operators are out of place, so that insertion sort takes about one pass.
 @step
-def sort(p: ProblemArrays, c: Course, switches: Switches) -> None:
+def sort(p: ProblemArrays, course: Course, switches: Switches) -> None:
     """Bring the plan into the order in which its operators finish, and simulate it again if that changes it."""
-    c.counts[SORTED] = c.counts[KEPT]
+    course.counts[SORTED] = course.counts[KEPT]
     moved = False
-    for k in range(1, len(c.order)):
-        i, m = c.order[k], k
-        while m > 0 and c.now.finish[c.order[m - 1]] > c.now.finish[i]:
-            c.order[m] = c.order[m - 1]
+    for k in range(1, len(course.order)):
+        i, m = course.order[k], k
+        while m > 0 and course.now.finish[course.order[m - 1]] > course.now.finish[i]:
+            course.order[m] = course.order[m - 1]
             m -= 1
-        c.order[m] = i
+        course.order[m] = i
         moved = moved or m < k
     if moved:
-        for k in range(len(c.order)):
-            c.turn[c.order[k]] = k
-        _again(p, c, switches)
-        _compare(c)
+        for k in range(len(course.order)):
+            course.turn[course.order[k]] = k
+        _again(p, course, switches)
+        _compare(course)
 
 
 @step
-def put(p: ProblemArrays, c: Course, count: int, operator: int, device: int, switches: Switches) -> None:
+def put(p: ProblemArrays, course: Course, count: int, operator: int, device: int, switches: Switches) -> None:
     """Put an operator on a device that can run it, as number ``count`` of a change."""
-    c.moved[count] = operator
-    c.before[count] = c.assignment[operator]
-    c.change[c.assignment[operator]] -= _load(p, c, operator, c.assignment[operator], switches)
-    c.change[device] += _load(p, c, operator, device, switches)
-    _reload(c, operator, device)
+    course.moved[count] = operator
+    course.before[count] = course.assignment[operator]
+    course.change[course.assignment[operator]] -= _load(p, operator, course.assignment[operator], switches)
+    course.change[device] += _load(p, operator, device, switches)
+    _reload(course, operator, device)
 
 
 @step
-def _reload(c: Course, operator: int, device: int) -> None:
+def _reload(course: Course, operator: int, device: int) -> None:
     """Move an operator, and those of its weights that no other one on its device reads, to a device."""
-    before, n = c.assignment[operator], len(c.weight)
-    c.held[before] -= c.weight[operator] - present(c.shared, c.assignment, operator, before, n)
-    c.held[device] += c.weight[operator] - present(c.shared, c.assignment, operator, device, n)
-    c.assignment[operator] = device
+    before, n = course.assignment[operator], len(course.weight)
+    course.held[before] -= course.weight[operator] - present(course.shared, course.assignment, operator, before, n)
+    course.held[device] += course.weight[operator] - present(course.shared, course.assignment, operator, device, n)
+    course.assignment[operator] = device
 
 
 @step
-def take_back(c: Course, count: int) -> None:
+def take_back(course: Course, count: int) -> None:
     """Undo a change of ``count`` operators."""
     for k in range(count):
-        _reload(c, c.moved[k], c.before[k])
-    for device in range(len(c.change)):
-        c.change[device] = 0.0
+        _reload(course, course.moved[k], course.before[k])
+    for device in range(len(course.change)):
+        course.change[device] = 0.0
 
 
 @step
-def shift(c: Course, source: int, target: int) -> None:
+def shift(course: Course, source: int, target: int) -> None:
     """Give the operator of one turn another turn; those between move up or down by one."""
-    shift_turns(c.order, c.turn, source, target)
+    shift_turns(course.order, course.turn, source, target)

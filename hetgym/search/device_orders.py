@@ -10,16 +10,13 @@ topological order of the graph with these neighbours as edges, ``turn`` its inve
 longest paths.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import record
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.search.walk import TIE
 from hetgym.transfer import transfer_time
@@ -27,39 +24,25 @@ from hetgym.transfer import transfer_time
 
 @record
 class DeviceOrders(NamedTuple):
-    """The device orders of a placement.
+    """The device orders of a placement."""
 
-    Attributes:
-        assignment: [n] device of each operator.
-        duration: [n] run times [s].
-        lag: [e] transfer times [s].
-        order, turn: [n] a topological order of graph and device orders, and its inverse.
-        previous, following: [n] the neighbours on the device, -1 where there is none.
-        front: [d] the first operator of each device, -1 where there is none.
-        head: [n] start of each operator [s].
-        tail: [n] longest path from the finish of each operator to the end [s].
-        path: [n] operators of a longest path, backward from the last one.
-        passed: [n] scratch of estimates: the operators that change places.
-        early: [n] scratch of estimates: their starts [s].
-        marked: [n] scratch, all false between steps.
-        buffer: [n] scratch.
-    """
-
-    assignment: IntArray
-    duration: FloatArray
-    lag: FloatArray
+    assignment: IntArray  # [n] device of each operator
+    duration: FloatArray  # [n] run times [s]
+    lag: FloatArray  # [e] transfer times [s]
+    # order, turn: [n] a topological order of graph and device orders, and its inverse
     order: IntArray
     turn: IntArray
+    # previous, following: [n] the neighbours on the device, -1 where there is none
     previous: IntArray
     following: IntArray
-    front: IntArray
-    head: FloatArray
-    tail: FloatArray
-    path: IntArray
-    passed: IntArray
-    early: FloatArray
-    marked: npt.NDArray[np.bool_]
-    buffer: IntArray
+    front: IntArray  # [d] the first operator of each device, -1 where there is none
+    head: FloatArray  # [n] start of each operator [s]
+    tail: FloatArray  # [n] longest path from the finish of each operator to the end [s]
+    path: IntArray  # [n] operators of a longest path, backward from the last one
+    passed: IntArray  # [n] scratch of estimates: the operators that change places
+    early: FloatArray  # [n] scratch of estimates: their starts [s]
+    marked: BoolArray  # [n] scratch, all false between steps
+    buffer: IntArray  # [n] scratch
 
 
 def forced(problem: Problem) -> bool:
@@ -97,31 +80,31 @@ def new_device_orders(problem: Problem, assignment: IntArray, order: IntArray) -
 
 
 @lean
-def _open(p: ProblemArrays, s: DeviceOrders, order: IntArray) -> None:
-    restart(p, s, s.assignment, order)
+def _open(p: ProblemArrays, orders: DeviceOrders, order: IntArray) -> None:
+    restart(p, orders, orders.assignment, order)
 
 
 @step
-def restart(p: ProblemArrays, s: DeviceOrders, assignment: IntArray, order: IntArray) -> None:
+def restart(p: ProblemArrays, orders: DeviceOrders, assignment: IntArray, order: IntArray) -> None:
     """Take a placement [n], and its device orders from a topological order [n]."""
-    last = s.buffer
-    for device in range(len(s.front)):
-        last[device], s.front[device] = -1, -1
+    last = orders.buffer
+    for device in range(len(orders.front)):
+        last[device], orders.front[device] = -1, -1
     for k in range(len(order)):
         i = order[k]
         device = assignment[i]
-        s.assignment[i], s.duration[i] = device, p.cost[i, device]
-        s.order[k], s.turn[i] = i, k
-        s.previous[i], s.following[i] = last[device], -1
+        orders.assignment[i], orders.duration[i] = device, p.cost[i, device]
+        orders.order[k], orders.turn[i] = i, k
+        orders.previous[i], orders.following[i] = last[device], -1
         if last[device] >= 0:
-            s.following[last[device]] = i
+            orders.following[last[device]] = i
         else:
-            s.front[device] = i
+            orders.front[device] = i
         last[device] = i
     for i in range(len(order)):
-        _find_lags(p, s, i)
-    find_heads(p, s, 0)
-    find_tails(p, s, len(order) - 1)
+        _find_lags(p, orders, i)
+    find_heads(p, orders, 0)
+    find_tails(p, orders, len(order) - 1)
 
 
 @step
@@ -131,81 +114,81 @@ def lag_between(p: ProblemArrays, edge: int, a: int, b: int) -> float:
 
 
 @step
-def _find_lags(p: ProblemArrays, s: DeviceOrders, operator: int) -> None:
+def _find_lags(p: ProblemArrays, orders: DeviceOrders, operator: int) -> None:
     """Bring the transfer times of an operator's outputs up to date."""
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-        s.lag[edge] = lag_between(p, edge, s.assignment[operator], s.assignment[p.successor[edge]])
+        orders.lag[edge] = lag_between(p, edge, orders.assignment[operator], orders.assignment[p.successor[edge]])
 
 
 @step
-def makespan_of(s: DeviceOrders) -> float:
+def makespan_of(orders: DeviceOrders) -> float:
     """Finish of the last operator [s]."""
     makespan = 0.0
-    for i in range(len(s.head)):
-        makespan = max(makespan, s.head[i] + s.duration[i])
+    for i in range(len(orders.head)):
+        makespan = max(makespan, orders.head[i] + orders.duration[i])
     return makespan
 
 
 @step
-def arrival(p: ProblemArrays, s: DeviceOrders, operator: int) -> float:
+def arrival(p: ProblemArrays, orders: DeviceOrders, operator: int) -> float:
     """Time at which the last input of an operator has arrived [s]."""
     latest = 0.0
     for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
         j = p.predecessor[m]
-        latest = max(latest, s.head[j] + s.duration[j] + s.lag[p.predecessor_edge[m]])
+        latest = max(latest, orders.head[j] + orders.duration[j] + orders.lag[p.predecessor_edge[m]])
     return latest
 
 
 @step
-def remainder(p: ProblemArrays, s: DeviceOrders, operator: int) -> float:
+def remainder(p: ProblemArrays, orders: DeviceOrders, operator: int) -> float:
     """Longest path from an operator's finish over its readers to the end [s]."""
     longest = 0.0
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         j = p.successor[edge]
-        longest = max(longest, s.lag[edge] + s.duration[j] + s.tail[j])
+        longest = max(longest, orders.lag[edge] + orders.duration[j] + orders.tail[j])
     return longest
 
 
 @step
-def find_heads(p: ProblemArrays, s: DeviceOrders, first: int) -> None:
+def find_heads(p: ProblemArrays, orders: DeviceOrders, first: int) -> None:
     """Bring the heads of operators from a turn on up to date."""
-    for k in range(first, len(s.order)):
-        i = s.order[k]
-        head, j = arrival(p, s, i), s.previous[i]
-        s.head[i] = max(head, s.head[j] + s.duration[j]) if j >= 0 else head
+    for k in range(first, len(orders.order)):
+        i = orders.order[k]
+        head, j = arrival(p, orders, i), orders.previous[i]
+        orders.head[i] = max(head, orders.head[j] + orders.duration[j]) if j >= 0 else head
 
 
 @step
-def find_tails(p: ProblemArrays, s: DeviceOrders, last: int) -> None:
+def find_tails(p: ProblemArrays, orders: DeviceOrders, last: int) -> None:
     """Bring the tails of operators up to a turn up to date."""
     for k in range(last, -1, -1):
-        i = s.order[k]
-        tail, j = remainder(p, s, i), s.following[i]
-        s.tail[i] = max(tail, s.duration[j] + s.tail[j]) if j >= 0 else tail
+        i = orders.order[k]
+        tail, j = remainder(p, orders, i), orders.following[i]
+        orders.tail[i] = max(tail, orders.duration[j] + orders.tail[j]) if j >= 0 else tail
 
 
 # Where the device and an input hold an operator back equally, the draw decides; at most one of several inputs counts.
 @step
-def find_path(p: ProblemArrays, s: DeviceOrders, rng: np.random.Generator) -> int:
+def find_path(p: ProblemArrays, orders: DeviceOrders, rng: np.random.Generator) -> int:
     """Find a longest path; return the number of its operators."""
-    i = s.order[0]
-    for k in range(len(s.order)):
-        j = s.order[k]
-        if s.head[j] + s.duration[j] > s.head[i] + s.duration[i]:
+    i = orders.order[0]
+    for k in range(len(orders.order)):
+        j = orders.order[k]
+        if orders.head[j] + orders.duration[j] > orders.head[i] + orders.duration[i]:
             i = j
     count = 0
     while True:
-        s.path[count] = i
+        orders.path[count] = i
         count += 1
-        if s.head[i] <= 0.0:
+        if orders.head[i] <= 0.0:
             return count
-        before = s.previous[i]
-        if before >= 0 and s.head[before] + s.duration[before] < s.head[i]:
+        before = orders.previous[i]
+        if before >= 0 and orders.head[before] + orders.duration[before] < orders.head[i]:
             before = -1
         if before < 0 or rng.random() < 0.5:
             for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
                 j = p.predecessor[m]
-                if s.head[j] + s.duration[j] + s.lag[p.predecessor_edge[m]] == s.head[i]:
+                if orders.head[j] + orders.duration[j] + orders.lag[p.predecessor_edge[m]] == orders.head[i]:
                     before = j
         i = before
 
@@ -213,66 +196,63 @@ def find_path(p: ProblemArrays, s: DeviceOrders, rng: np.random.Generator) -> in
 # Where run times are positive, what follows a reader of the operator ends earlier than that reader's own path. The
 # reader itself has to be looked for.
 @step
-def may_follow(p: ProblemArrays, s: DeviceOrders, operator: int, other: int) -> bool:
+def may_follow(p: ProblemArrays, orders: DeviceOrders, operator: int, other: int) -> bool:
     """True if no reader of an operator comes before another one, or is it: then it may be put right behind that."""
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         if p.successor[edge] == other:
             return False
-    return bool(s.duration[other] + s.tail[other] >= remainder(p, s, operator))
+    return bool(orders.duration[other] + orders.tail[other] >= remainder(p, orders, operator))
 
 
 @step
-def may_precede(p: ProblemArrays, s: DeviceOrders, operator: int, other: int) -> bool:
+def may_precede(p: ProblemArrays, orders: DeviceOrders, operator: int, other: int) -> bool:
     """True if no predecessor of an operator comes after another one, or is it: then it may be put right before that."""
     for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
         if p.predecessor[m] == other:
             return False
-    return bool(s.head[other] + s.duration[other] >= arrival(p, s, operator))
+    return bool(orders.head[other] + orders.duration[other] >= arrival(p, orders, operator))
 
 
 @step
-def estimate(p: ProblemArrays, s: DeviceOrders, operator: int, other: int, behind: bool) -> float:
+def estimate(p: ProblemArrays, orders: DeviceOrders, operator: int, other: int, behind: bool) -> float:
     """Longest path over the operators that change places, by the heads and tails around them [s].
 
     Args:
-        p: the problem.
-        s: the device orders.
-        operator: the one that passes others.
-        other: the last one that it passes, of the same device.
+        operator, other: the one that passes others, and the last one that it passes, of the same device.
         behind: true if it goes behind the other one, false if before it.
     """
     count, i = 0, operator if behind else other
     last = other if behind else operator
     if not behind:
-        s.passed[0], count = operator, 1
-    first = s.previous[i]
+        orders.passed[0], count = operator, 1
+    first = orders.previous[i]
     while True:
         if i != operator:
-            s.passed[count] = i
+            orders.passed[count] = i
             count += 1
         if i == last:
             break
-        i = s.following[i]
+        i = orders.following[i]
     if behind:
-        s.passed[count] = operator
+        orders.passed[count] = operator
         count += 1
-    free = s.head[first] + s.duration[first] if first >= 0 else 0.0
+    free = orders.head[first] + orders.duration[first] if first >= 0 else 0.0
     for k in range(count):
-        i = s.passed[k]
-        s.early[k] = max(free, arrival(p, s, i))
-        free = s.early[k] + s.duration[i]
-    after = s.following[last]
-    rest = s.duration[after] + s.tail[after] if after >= 0 else 0.0
+        i = orders.passed[k]
+        orders.early[k] = max(free, arrival(p, orders, i))
+        free = orders.early[k] + orders.duration[i]
+    after = orders.following[last]
+    rest = orders.duration[after] + orders.tail[after] if after >= 0 else 0.0
     longest = 0.0
     for k in range(count - 1, -1, -1):
-        i = s.passed[k]
-        rest = s.duration[i] + max(rest, remainder(p, s, i))
-        longest = max(longest, s.early[k] + rest)
+        i = orders.passed[k]
+        rest = orders.duration[i] + max(rest, remainder(p, orders, i))
+        longest = max(longest, orders.early[k] + rest)
     return longest
 
 
 @step
-def insertion(p: ProblemArrays, s: DeviceOrders, operator: int, device: int) -> tuple[float, int, bool]:
+def insertion(p: ProblemArrays, orders: DeviceOrders, operator: int, device: int) -> tuple[float, int, bool]:
     """The best place for an operator on another device, by the heads and tails there.
 
     Returns:
@@ -282,134 +262,134 @@ def insertion(p: ProblemArrays, s: DeviceOrders, operator: int, device: int) -> 
     ready, rest = 0.0, 0.0
     for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
         j, edge = p.predecessor[m], p.predecessor_edge[m]
-        ready = max(ready, s.head[j] + s.duration[j] + lag_between(p, edge, s.assignment[j], device))
+        ready = max(ready, orders.head[j] + orders.duration[j] + lag_between(p, edge, orders.assignment[j], device))
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         j = p.successor[edge]
-        rest = max(rest, lag_between(p, edge, device, s.assignment[j]) + s.duration[j] + s.tail[j])
-    arrived, left = arrival(p, s, operator), remainder(p, s, operator)
+        rest = max(rest, lag_between(p, edge, device, orders.assignment[j]) + orders.duration[j] + orders.tail[j])
+    arrived, left = arrival(p, orders, operator), remainder(p, orders, operator)
     duration = p.cost[operator, device]
     least, other, behind = np.inf, -1, True
-    before, after = -1, s.front[device]
+    before, after = -1, orders.front[device]
     if after < 0:
         return ready + duration + rest, -1, True
     while True:
         # no predecessor comes behind the place, and no reader before it
-        if before >= 0 and s.duration[before] + s.tail[before] <= left:
+        if before >= 0 and orders.duration[before] + orders.tail[before] <= left:
             break
-        if after < 0 or s.head[after] + s.duration[after] > arrived:
+        if after < 0 or orders.head[after] + orders.duration[after] > arrived:
             start, tail = ready, rest
             if before >= 0:
-                start = max(start, s.head[before] + s.duration[before])
+                start = max(start, orders.head[before] + orders.duration[before])
             if after >= 0:
-                tail = max(tail, s.duration[after] + s.tail[after])
+                tail = max(tail, orders.duration[after] + orders.tail[after])
             if start + duration + tail < least * TIE:
                 least, other, behind = start + duration + tail, before if before >= 0 else after, before >= 0
         if after < 0:
             break
-        before, after = after, s.following[after]
+        before, after = after, orders.following[after]
     return least, other, behind
 
 
 @step
-def _unlink(s: DeviceOrders, operator: int) -> None:
-    before, after = s.previous[operator], s.following[operator]
+def _unlink(orders: DeviceOrders, operator: int) -> None:
+    before, after = orders.previous[operator], orders.following[operator]
     if before >= 0:
-        s.following[before] = after
+        orders.following[before] = after
     else:
-        s.front[s.assignment[operator]] = after
+        orders.front[orders.assignment[operator]] = after
     if after >= 0:
-        s.previous[after] = before
+        orders.previous[after] = before
 
 
 @step
-def _link(p: ProblemArrays, s: DeviceOrders, operator: int, device: int, before: int, after: int) -> None:
-    s.previous[operator], s.following[operator] = before, after
+def _link(p: ProblemArrays, orders: DeviceOrders, operator: int, device: int, before: int, after: int) -> None:
+    orders.previous[operator], orders.following[operator] = before, after
     if before >= 0:
-        s.following[before] = operator
+        orders.following[before] = operator
     else:
-        s.front[device] = operator
+        orders.front[device] = operator
     if after >= 0:
-        s.previous[after] = operator
-    if s.assignment[operator] != device:
-        s.assignment[operator], s.duration[operator] = device, p.cost[operator, device]
-        _find_lags(p, s, operator)
+        orders.previous[after] = operator
+    if orders.assignment[operator] != device:
+        orders.assignment[operator], orders.duration[operator] = device, p.cost[operator, device]
+        _find_lags(p, orders, operator)
         for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
             j, edge = p.predecessor[m], p.predecessor_edge[m]
-            s.lag[edge] = lag_between(p, edge, s.assignment[j], device)
+            orders.lag[edge] = lag_between(p, edge, orders.assignment[j], device)
 
 
 @step
-def put(p: ProblemArrays, s: DeviceOrders, operator: int, device: int, other: int, behind: bool) -> bool:
+def put(p: ProblemArrays, orders: DeviceOrders, operator: int, device: int, other: int, behind: bool) -> bool:
     """Put an operator right behind or right before another one of a device; False and no change if that is a circle.
 
     Args:
-        p: the problem.
-        s: the device orders.
-        operator: the one that is moved.
-        device: where it goes.
         other: its neighbour there, -1 if the device has no operators.
         behind: true if it goes behind the other one, false if before it.
     """
-    device_before, was_before, was_after = s.assignment[operator], s.previous[operator], s.following[operator]
-    _unlink(s, operator)
+    device_before, was_before, was_after = (
+        orders.assignment[operator],
+        orders.previous[operator],
+        orders.following[operator],
+    )
+    _unlink(orders, operator)
     if other < 0:
-        _link(p, s, operator, device, -1, -1)
-        low = high = s.turn[operator]
+        _link(p, orders, operator, device, -1, -1)
+        low = high = orders.turn[operator]
     else:
         if behind:
-            _link(p, s, operator, device, other, s.following[other])
+            _link(p, orders, operator, device, other, orders.following[other])
         else:
-            _link(p, s, operator, device, s.previous[other], other)
-        low, high = s.turn[operator], s.turn[operator]
-        before, after = s.previous[operator], s.following[operator]
-        if before >= 0 and s.turn[before] > high:
-            high, possible = s.turn[before], _pass(p, s, operator, before, True)
-        elif after >= 0 and s.turn[after] < low:
-            low, possible = s.turn[after], _pass(p, s, operator, after, False)
+            _link(p, orders, operator, device, orders.previous[other], other)
+        low, high = orders.turn[operator], orders.turn[operator]
+        before, after = orders.previous[operator], orders.following[operator]
+        if before >= 0 and orders.turn[before] > high:
+            high, possible = orders.turn[before], _pass(p, orders, operator, before, True)
+        elif after >= 0 and orders.turn[after] < low:
+            low, possible = orders.turn[after], _pass(p, orders, operator, after, False)
         else:
             possible = True
         if not possible:
-            _unlink(s, operator)
-            _link(p, s, operator, device_before, was_before, was_after)
+            _unlink(orders, operator)
+            _link(p, orders, operator, device_before, was_before, was_after)
             return False
-    find_heads(p, s, low)
-    find_tails(p, s, high)
+    find_heads(p, orders, low)
+    find_tails(p, orders, high)
     return True
 
 
 # Only turns between the two change. Behind another one, the operator takes along what must follow it; before another
 # one, what must precede it.
 @step
-def _pass(p: ProblemArrays, s: DeviceOrders, operator: int, other: int, behind: bool) -> bool:
+def _pass(p: ProblemArrays, orders: DeviceOrders, operator: int, other: int, behind: bool) -> bool:
     """Give an operator and what is bound to it turns behind or before another one; False if that is a circle."""
-    low, high = min(s.turn[operator], s.turn[other]), max(s.turn[operator], s.turn[other])
-    s.marked[operator] = True
+    low, high = min(orders.turn[operator], orders.turn[other]), max(orders.turn[operator], orders.turn[other])
+    orders.marked[operator] = True
     for k in range(1, high - low + 1):
-        i = s.order[low + k] if behind else s.order[high - k]
+        i = orders.order[low + k] if behind else orders.order[high - k]
         found = False
         if behind:
-            j = s.previous[i]
-            found = j >= 0 and s.marked[j]
+            j = orders.previous[i]
+            found = j >= 0 and orders.marked[j]
             for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
-                found = found or s.marked[p.predecessor[m]]
+                found = found or orders.marked[p.predecessor[m]]
         else:
-            j = s.following[i]
-            found = j >= 0 and s.marked[j]
+            j = orders.following[i]
+            found = j >= 0 and orders.marked[j]
             for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
-                found = found or s.marked[p.successor[edge]]
-        s.marked[i] = found
-    possible = not s.marked[other]
+                found = found or orders.marked[p.successor[edge]]
+        orders.marked[i] = found
+    possible = not orders.marked[other]
     if possible:
         count = 0
         for half in range(2):  # those that stay come first if the operator goes behind, else those that it takes along
             for k in range(low, high + 1):
-                i = s.order[k]
-                if s.marked[i] == ((half == 1) == behind):
-                    s.buffer[count] = i
+                i = orders.order[k]
+                if orders.marked[i] == ((half == 1) == behind):
+                    orders.buffer[count] = i
                     count += 1
         for k in range(count):
-            i = s.buffer[k]
-            s.order[low + k], s.turn[i] = i, low + k
+            i = orders.buffer[k]
+            orders.order[low + k], orders.turn[i] = i, low + k
     for k in range(low, high + 1):
-        s.marked[s.order[k]] = False
+        orders.marked[orders.order[k]] = False
     return bool(possible)

@@ -1,7 +1,5 @@
 """Random changes of a walk's schedule."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import step
@@ -89,14 +87,10 @@ def try_shift(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, limit: f
 
 @step
 def take_out(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, seed: int, size: int, window: float) -> int:
-    """Remove operators around a seed from their devices; return their number.
+    """Remove at most ``size`` operators, a seed first, from their devices; return their number.
 
     Args:
-        p: the problem.
         w: the walk; ``moved`` and ``before`` get the operators and the devices that they come from.
-        rng: of the draws.
-        seed: the first operator.
-        size: largest number of operators.
         window: share of calls that free neighbours in the order; the others free a connected piece.
     """
     n = len(w.order)

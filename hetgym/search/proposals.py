@@ -10,8 +10,6 @@ What it sees is local: the run and transfer times that the operator itself would
 plan, the loads of the two devices then, and how often the same was refused.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -21,117 +19,72 @@ from hetgym._kernels.jit import inlined, step
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
-from hetgym.search import course, regions, sum_tree
+from hetgym.search import course as courses
+from hetgym.search import regions, sum_tree
+from hetgym.search.course import Course
 from hetgym.search.moves import draw
 from hetgym.sim.kernel import Switches, keeps_order
 
 FEATURES = (
-    "saved",
-    "run_saved",
-    "transfer_saved",
-    "relief",
-    "delay",
-    "longest_delay",
-    "wait",
-    "slack",
-    "small_slack",
-    "late",
-    "load_difference",
-    "load_there",
-    "load_here",
-    "neighbours_there",
-    "neighbours_here",
-    "run_here",
-    "run_there",
-    "begin",
-    "heat",
-    "refused",
-    "since_refused",
-    "busy_there",
-    "idle_there",
-    "net_relief",
-    "devices",
-    "operators",
+    "saved", "run_saved", "transfer_saved", "relief", "delay", "longest_delay", "wait", "slack", "small_slack", "late",
+    "load_difference", "load_there", "load_here", "neighbours_there", "neighbours_here", "run_here", "run_there",
+    "begin", "heat", "refused", "since_refused", "busy_there", "idle_there", "net_relief", "devices", "operators",
     "size",
-)
+)  # fmt: skip
 """Inputs of the network, in its order; see :func:`look`. Times are measured in :math:`M d / n`, the makespan times
 devices over operators, and brought into (-1, 1) by :math:`x / (1 + |x|)`."""
 
-SIZE = len(FEATURES) - 1
-"""Place of the size of the region, the only input that is not one of the pair."""
-
-DRAWS = 4
-"""Most draws for a region; the last one counts however its odds have changed."""
+SIZE = len(FEATURES) - 1  # Place of the size of the region, the only input that is not one of the pair
+DRAWS = 4  # Most draws for a region; the last one counts however its odds have changed
 
 NEXT, TAILS, ROWS, EVERY, OPEN = 0, 1, 2, 3, 4  # in Proposals.counts
 
 
 class Network(NamedTuple):
-    """Weights of the network: a hidden layer of rectified units, and one output, the logarithm of the odds.
+    """Weights of the network: a hidden layer of rectified units, and one output, the logarithm of the odds."""
 
-    Attributes:
-        enter: [f, h] of the inputs, see :data:`FEATURES`.
-        bias: [h].
-        leave: [h].
-    """
-
-    enter: FloatArray
-    bias: FloatArray
-    leave: FloatArray
+    enter: FloatArray  # [f, h] of the inputs, see FEATURES
+    bias: FloatArray  # [h]
+    leave: FloatArray  # [h]
 
 
 @record
 class Proposals(NamedTuple):
-    """A network at work on a course.
+    """A network at work on a course."""
 
-    Attributes:
-        enter, bias, leave: its weights, see :class:`Network`; without hidden units there is no network.
-        inputs: [f] scratch.
-        hidden: [h] scratch.
-        odds: [s] scratch: for each size of a region.
-        tree: the odds of all pairs, summed over the sizes, as a sum tree; pair (i, b) is leaf i d + b.
-        refused: [n, d] regions begun with the operator that were refused since one with it in was accepted.
-        since: [n, d] changes kept when the last of these was refused.
-        tail: [n] where devices do not keep to the orders of the plan: the least time from the operator's finish to the
-            end if they keep to those that came about [s].
-        order: [n] operators by their finish, when these were found.
-        rows: [r, f] inputs of regions that were proposed, for training; ``outcome``: [r] 1 if the plan became shorter,
-            ``WORSE`` if it was accepted though longer, else 0.
-        counts: the pair to be judged next, -1 if none ever was; changes kept when tails were found; rows written; the
-            number of regions for each row, 0 for no rows; whether the present region is a row.
-    """
-
+    # enter, bias, leave: its weights, see Network; without hidden units there is no network
     enter: FloatArray
     bias: FloatArray
     leave: FloatArray
-    inputs: FloatArray
-    hidden: FloatArray
-    odds: FloatArray
-    tree: FloatArray
-    refused: FloatArray
-    since: FloatArray
+    inputs: FloatArray  # [f] scratch
+    hidden: FloatArray  # [h] scratch
+    odds: FloatArray  # [s] scratch: for each size of a region
+    tree: FloatArray  # the odds of all pairs, summed over the sizes, as a sum tree; pair (i, b) is leaf i d + b
+    refused: FloatArray  # [n, d] regions begun with the operator that were refused since one with it in was accepted
+    since: FloatArray  # [n, d] changes kept when the last of these was refused
+    # [n] where devices do not keep to the orders of the plan: the least time from the operator's finish to the end if
+    # they keep to those that came about [s]
     tail: FloatArray
-    order: IntArray
+    order: IntArray  # [n] operators by their finish, when these were found
+    # [r, f] inputs of regions that were proposed, for training; `outcome`: [r] 1 if the plan became shorter, `WORSE` if
+    # it was accepted though longer, else 0
     rows: npt.NDArray[np.float32]
     outcome: npt.NDArray[np.float32]
+    # the pair to be judged next, -1 if none ever was; changes kept when tails were found; rows written; the number of
+    # regions for each row, 0 for no rows; whether the present region is a row
     counts: npt.NDArray[np.int64]
 
 
-WORSE = 0.1
-"""What a region counts in training that is accepted though it makes the plan longer: it may lead somewhere."""
-
-NONE = Network(np.zeros((len(FEATURES), 0)), np.zeros(0), np.zeros(0))
-"""No network."""
+WORSE = 0.1  # What a region counts in training that is accepted though it makes the plan longer: it may lead somewhere
+NONE = Network(np.zeros((len(FEATURES), 0)), np.zeros(0), np.zeros(0))  # No network
 
 
 def new_proposals(problem: Problem, network: Network | None = None, rows: int = 0, every: int = 1) -> Proposals:
     """Begin on a problem.
 
     Args:
-        problem: the problem.
-        network: the network; without one, proposals only keep rows.
-        rows: most rows kept for training.
-        every: number of regions for each row.
+        network: without one, proposals only keep rows.
+        rows, every: most rows kept for training, and the number of regions for each.
     """
     n, d = problem.cost.shape
     network = network or NONE
@@ -155,17 +108,19 @@ def new_proposals(problem: Problem, network: Network | None = None, rows: int = 
     )
 
 
-def rows_of(g: Proposals) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def rows_of(guide: Proposals) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """The inputs [r, f] and outcomes [r] that were kept for training."""
-    count = int(g.counts[ROWS])
-    return g.rows[:count].copy(), g.outcome[:count].copy()
+    count = int(guide.counts[ROWS])
+    return guide.rows[:count].copy(), guide.outcome[:count].copy()
 
 
+# A pair is drawn by odds that may be out of date. It is judged again, and kept with the share by which its odds have
+# fallen, so that pairs come by the odds of now; after DRAWS draws the last one counts. O(DRAWS (log(n d) + f h)).
 @step
 def propose(
     p: ProblemArrays,
-    c: course.Course,
-    g: Proposals,
+    course: Course,
+    guide: Proposals,
     rng: np.random.Generator,
     share: float,
     sharpness: float,
@@ -177,91 +132,79 @@ def propose(
     """Put a region on another device; return the number of its operators, 0 if the draw gave none.
 
     Args:
-        p: the problem.
-        c: the course.
-        g: the proposals.
-        rng: of the draws.
         share: of regions that the network proposes; the others are drawn as :mod:`hetgym.search.regions` does.
         sharpness: power to which the network's odds are raised before they are drawn by.
         heat: the temperature, as a share of the makespan.
         most: number of sizes of regions.
         exchanged: share of regions in whose place another one comes.
-        switches: of the course.
     """
     d = p.cost.shape[1]
     seed, device, doublings = -1, -1, 0
-    if len(g.bias) > 0 and rng.random() < share:
-        _bring_up_to_date(p, c, g, sharpness, heat, switches)
+    if len(guide.bias) > 0 and rng.random() < share:
+        _bring_up_to_date(p, course, guide, sharpness, heat, switches)
         for _ in range(DRAWS):
-            if not g.tree[1] > 0.0:
+            if not guide.tree[1] > 0.0:
                 return 0
-            leaf = sum_tree.draw_leaf(g.tree, rng.random())
-            before = sum_tree.weight_of(g.tree, leaf)
-            now = judge(p, c, g, leaf, sharpness, heat, switches)
+            leaf = sum_tree.draw_leaf(guide.tree, rng.random())
+            before = sum_tree.weight_of(guide.tree, leaf)
+            now = judge(p, course, guide, leaf, sharpness, heat, switches)
             if now > 0.0:
                 seed, device = leaf // d, leaf % d
-                doublings = _draw_size(g, rng.random() * now, most)
+                doublings = _draw_size(guide, rng.random() * now, most)
                 if now >= before * rng.random():
                     break
     else:
-        seed, device = regions.draw_pair(p, c, rng)
+        seed, device = regions.draw_pair(p, course, rng)
         doublings = draw(rng, most)
     if seed < 0:
         return 0
-    if g.counts[EVERY] > 0:
-        _write_row(p, c, g, seed, device, doublings, heat, switches)
-    return regions.move_region(p, c, rng, seed, device, 1 << doublings, exchanged, switches)
+    if guide.counts[EVERY] > 0:
+        _write_row(p, course, guide, seed, device, doublings, heat, switches)
+    return regions.move_region(p, course, rng, seed, device, 1 << doublings, exchanged, switches)
 
 
 @step
-def note(p: ProblemArrays, c: course.Course, g: Proposals, count: int, before: float, price: float) -> None:
-    """Remember what became of a region, before it is kept or taken back.
+def note(p: ProblemArrays, course: Course, guide: Proposals, count: int, before: float, price: float) -> None:
+    """Remember what became of a region of ``count`` operators, before it is kept or taken back.
 
-    Args:
-        p: the problem.
-        c: the course, with the change.
-        g: the proposals.
-        count: number of operators of the region.
-        before: makespan of the plan [s].
-        price: of the change [s]; inf if it is refused.
+    ``before`` is the makespan of the plan, ``price`` that of the change, inf if it is refused [s].
     """
-    if g.counts[OPEN] > 0:
-        g.outcome[g.counts[ROWS]] = 1.0 if price < before * TIE else WORSE if before < price < np.inf else 0.0
-        g.counts[ROWS] += 1
-        g.counts[OPEN] = 0
-    if len(g.refused) == 0:
+    if guide.counts[OPEN] > 0:
+        guide.outcome[guide.counts[ROWS]] = 1.0 if price < before * TIE else WORSE if before < price < np.inf else 0.0
+        guide.counts[ROWS] += 1
+        guide.counts[OPEN] = 0
+    if len(guide.refused) == 0:
         return
     if price < np.inf:
         for k in range(count):
             for device in range(p.cost.shape[1]):
-                g.refused[c.moved[k], device] = 0.0
+                guide.refused[course.moved[k], device] = 0.0
     else:
-        i = c.moved[0]
-        g.refused[i, c.assignment[i]] += 1.0
-        g.since[i, c.assignment[i]] = c.counts[course.KEPT]
+        i = course.moved[0]
+        guide.refused[i, course.assignment[i]] += 1.0
+        guide.since[i, course.assignment[i]] = course.counts[courses.KEPT]
 
 
-TIE = 1.0 - 1e-9
-"""Factor by which a makespan must be shorter to count as shorter."""
+TIE = 1.0 - 1e-9  # Factor by which a makespan must be shorter to count as shorter
 
 
 @step
 def _bring_up_to_date(
-    p: ProblemArrays, c: course.Course, g: Proposals, sharpness: float, heat: float, switches: Switches
+    p: ProblemArrays, course: Course, guide: Proposals, sharpness: float, heat: float, switches: Switches
 ) -> None:
     """Judge the next pair in turn, and all of them at the beginning."""
     pairs = p.cost.size
-    if g.counts[NEXT] < 0:
+    if guide.counts[NEXT] < 0:
         for leaf in range(pairs):
-            judge(p, c, g, leaf, sharpness, heat, switches)
-        g.counts[NEXT] = 0
-    judge(p, c, g, g.counts[NEXT], sharpness, heat, switches)
-    g.counts[NEXT] = (g.counts[NEXT] + 1) % pairs
+            judge(p, course, guide, leaf, sharpness, heat, switches)
+        guide.counts[NEXT] = 0
+    judge(p, course, guide, guide.counts[NEXT], sharpness, heat, switches)
+    guide.counts[NEXT] = (guide.counts[NEXT] + 1) % pairs
 
 
 @step
 def judge(
-    p: ProblemArrays, c: course.Course, g: Proposals, leaf: int, sharpness: float, heat: float, switches: Switches
+    p: ProblemArrays, course: Course, guide: Proposals, leaf: int, sharpness: float, heat: float, switches: Switches
 ) -> float:
     """Judge one pair as the plan is now: its odds, summed over the sizes of regions, each of which is in ``odds``.
 
@@ -269,9 +212,9 @@ def judge(
     """
     i, device = leaf // p.cost.shape[1], leaf % p.cost.shape[1]
     total = 0.0
-    if device != c.assignment[i] and p.cost[i, device] < np.inf:
-        look(p, c, g, i, device, heat, switches)
-        x, h, enter, bias, leave, odds = g.inputs, g.hidden, g.enter, g.bias, g.leave, g.odds
+    if device != course.assignment[i] and p.cost[i, device] < np.inf:
+        look(p, course, guide, i, device, heat, switches)
+        x, h, enter, bias, leave, odds = guide.inputs, guide.hidden, guide.enter, guide.bias, guide.leave, guide.odds
         for k in range(len(h)):
             h[k] = bias[k]
         for f in range(SIZE):
@@ -283,12 +226,11 @@ def judge(
                 log_odds += max(0.0, h[k] + _size(doublings) * enter[SIZE, k]) * leave[k]
             odds[doublings] = np.exp(sharpness * min(LARGEST, max(-LARGEST, log_odds)))
             total += odds[doublings]
-    sum_tree.weigh(g.tree, leaf, total)
+    sum_tree.weigh(guide.tree, leaf, total)
     return total
 
 
-LARGEST = 20.0
-"""Largest logarithm of odds, and minus the smallest."""
+LARGEST = 20.0  # Largest logarithm of odds, and minus the smallest
 
 
 @inlined
@@ -298,11 +240,11 @@ def _size(doublings: int) -> float:
 
 
 @step
-def _draw_size(g: Proposals, rest: float, most: int) -> int:
+def _draw_size(guide: Proposals, rest: float, most: int) -> int:
     """The number of doublings at which the odds of one pair add up to a number below their sum."""
     doublings = 0
-    while doublings < most - 1 and rest >= g.odds[doublings]:
-        rest -= g.odds[doublings]
+    while doublings < most - 1 and rest >= guide.odds[doublings]:
+        rest -= guide.odds[doublings]
         doublings += 1
     return doublings
 
@@ -310,8 +252,8 @@ def _draw_size(g: Proposals, rest: float, most: int) -> int:
 @step
 def _write_row(
     p: ProblemArrays,
-    c: course.Course,
-    g: Proposals,
+    course: Course,
+    guide: Proposals,
     operator: int,
     device: int,
     doublings: int,
@@ -319,12 +261,12 @@ def _write_row(
     switches: Switches,
 ) -> None:
     """Write the inputs of a region into a row, if it is its turn."""
-    if g.counts[ROWS] < len(g.rows) and c.counts[course.TRIED] % g.counts[EVERY] == 0:
-        look(p, c, g, operator, device, heat, switches)
-        g.inputs[SIZE] = _size(doublings)
-        for f in range(len(g.inputs)):
-            g.rows[g.counts[ROWS], f] = g.inputs[f]
-        g.counts[OPEN] = 1
+    if guide.counts[ROWS] < len(guide.rows) and course.counts[courses.TRIED] % guide.counts[EVERY] == 0:
+        look(p, course, guide, operator, device, heat, switches)
+        guide.inputs[SIZE] = _size(doublings)
+        for f in range(len(guide.inputs)):
+            guide.rows[guide.counts[ROWS], f] = guide.inputs[f]
+        guide.counts[OPEN] = 1
 
 
 @inlined
@@ -333,56 +275,58 @@ def _soft(x: float) -> float:
     return x / (1.0 + abs(x))
 
 
+# The two loops add up what inputs and outputs would save, and count the neighbours on both devices; `busy` and `window`
+# are the load there and the time between the marks around the operator's turn. O(degree), and O(n + e) once after each
+# change that was kept where devices do not keep to their orders.
 @step
 def look(
-    p: ProblemArrays, c: course.Course, g: Proposals, operator: int, device: int, heat: float, switches: Switches
+    p: ProblemArrays, course: Course, guide: Proposals, operator: int, device: int, heat: float, switches: Switches
 ) -> None:
     """Write what the network is told about moving an operator, but the size of the region, to ``inputs``.
 
-    A transfer has *room* if its data wait for their reader, or their reader's finish may be later. What a shorter
-    transfer saves counts as *relief* the more, the less room it has; what a longer one takes beyond its room is
-    *delay*.
+    A transfer has *room* if its data wait for their reader, or their reader's finish may be later. What a shorter one
+    saves is the more *relief*, the less room it has; what a longer one takes beyond its room is *delay*.
     """
-    x, n, d = g.inputs, p.cost.shape[0], p.cost.shape[1]
-    a, i = c.assignment[operator], operator
-    makespan = c.value[course.CURRENT]
+    x, n, d = guide.inputs, p.cost.shape[0], p.cost.shape[1]
+    a, i = course.assignment[operator], operator
+    makespan = course.value[courses.CURRENT]
     unit = n / (makespan * d)
     in_order = keeps_order(switches)
-    if not in_order and g.counts[TAILS] != c.counts[course.KEPT]:
-        _find_realised_tails(p, c, g)
-        g.counts[TAILS] = c.counts[course.KEPT]
-    tail = c.tail if in_order else g.tail
-    slack = max(0.0, makespan - c.now.finish[i] - tail[i])
+    if not in_order and guide.counts[TAILS] != course.counts[courses.KEPT]:
+        _find_realised_tails(p, course, guide)
+        guide.counts[TAILS] = course.counts[courses.KEPT]
+    tail = course.tail if in_order else guide.tail
+    slack = max(0.0, makespan - course.now.finish[i] - tail[i])
     run = p.cost[i, a] - p.cost[i, device]
     saved, relief, delay, longest, latest = 0.0, 0.0, 0.0, 0.0, 0.0
     here, there, neighbours = 0, 0, 0
     for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
-        edge, b = p.predecessor_edge[m], c.assignment[p.predecessor[m]]
-        arrived = c.now.arrived[edge]
-        shorter = _time(p, b, a, edge) - _time(p, b, device, edge)
-        room = slack + c.now.begin[i] - arrived
+        edge, other = p.predecessor_edge[m], course.assignment[p.predecessor[m]]
+        arrived = course.now.arrived[edge]
+        shorter = _time(p, other, a, edge) - _time(p, other, device, edge)
+        room = slack + course.now.begin[i] - arrived
         latest = max(latest, arrived)
         saved += shorter
         gained, lost = _relief_and_delay(shorter, room, unit)
         relief, delay, longest = relief + gained, delay + lost, max(longest, lost)
-        here, there, neighbours = here + (b == a), there + (b == device), neighbours + 1
+        here, there, neighbours = here + (other == a), there + (other == device), neighbours + 1
     for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
         j = p.successor[edge]
-        b = c.assignment[j]
-        shorter = _time(p, a, b, edge) - _time(p, device, b, edge)
-        room = max(0.0, makespan - c.now.finish[j] - tail[j]) + c.now.begin[j] - c.now.arrived[edge]
+        other = course.assignment[j]
+        shorter = _time(p, a, other, edge) - _time(p, device, other, edge)
+        room = max(0.0, makespan - course.now.finish[j] - tail[j]) + course.now.begin[j] - course.now.arrived[edge]
         saved += shorter
         gained, lost = _relief_and_delay(shorter, room, unit)
         relief, delay, longest = relief + gained, delay + lost, max(longest, lost)
-        here, there, neighbours = here + (b == a), there + (b == device), neighbours + 1
-    load_here, load_there = c.marks.load[0, a], c.marks.load[0, device]
+        here, there, neighbours = here + (other == a), there + (other == device), neighbours + 1
+    load_here, load_there = course.marks.load[0, a], course.marks.load[0, device]
     x[0] = _soft((run + saved) * unit)
     x[1] = _soft(run * unit)
     x[2] = _soft(saved * unit)
     x[3] = _soft(relief * unit)
     x[4] = _soft(delay * unit)
     x[5] = _soft(longest * unit)
-    x[6] = _soft(max(0.0, c.now.begin[i] - latest) * unit)
+    x[6] = _soft(max(0.0, course.now.begin[i] - latest) * unit)
     x[7] = _soft(slack * unit)
     x[8] = _soft(20.0 * slack * unit)
     x[9] = _soft((-run - slack) * unit)
@@ -393,18 +337,21 @@ def look(
     x[14] = here / max(1, neighbours)
     x[15] = _soft(p.cost[i, a] * unit)
     x[16] = _soft(p.cost[i, device] * unit)
-    x[17] = c.now.begin[i] / makespan
+    x[17] = course.now.begin[i] / makespan
     x[18] = 0.2 * np.log10(heat)
-    x[19] = _soft(g.refused[i, device] / 3.0)
-    x[20] = _soft((c.counts[course.KEPT] - g.since[i, device]) / 8.0)
+    x[19] = _soft(guide.refused[i, device] / 3.0)
+    x[20] = _soft((course.counts[courses.KEPT] - guide.since[i, device]) / 8.0)
     x[21] = x[22] = 0.0
     if in_order:
-        first = max(0, c.turn[i] // course.GRID - 1)
+        first = max(0, course.turn[i] // courses.GRID - 1)
         behind = first + 3
-        window = c.now.finish[c.order[min(n, behind * course.GRID) - 1]] - c.now.finish[c.order[first * course.GRID]]
-        busy = c.marks.load[first, device]
-        if behind < len(c.marks.load):
-            busy -= c.marks.load[behind, device]
+        window = (
+            course.now.finish[course.order[min(n, behind * courses.GRID) - 1]]
+            - course.now.finish[course.order[first * courses.GRID]]
+        )
+        busy = course.marks.load[first, device]
+        if behind < len(course.marks.load):
+            busy -= course.marks.load[behind, device]
         x[21] = min(2.0, busy / max(window, 1e-9 * makespan))
         x[22] = _soft((window - busy - p.cost[i, device]) * unit)
     x[23] = _soft((run + relief - delay) * unit)
@@ -428,23 +375,23 @@ def _time(p: ProblemArrays, a: int, b: int, edge: int) -> float:
 
 # Few operators finish in another order than at the last call, so that insertion sort takes about one pass.
 @step
-def _find_realised_tails(p: ProblemArrays, c: course.Course, g: Proposals) -> None:
+def _find_realised_tails(p: ProblemArrays, course: Course, guide: Proposals) -> None:
     """Find the tails under the device orders that came about, whatever the runtime lets go beside each other."""
-    begin, finish = c.now.begin, c.now.finish
-    for k in range(1, len(g.order)):
-        i, m = g.order[k], k
-        while m > 0 and (finish[g.order[m - 1]], begin[g.order[m - 1]]) > (finish[i], begin[i]):
-            g.order[m] = g.order[m - 1]
+    begin, finish = course.now.begin, course.now.finish
+    for k in range(1, len(guide.order)):
+        i, m = guide.order[k], k
+        while m > 0 and (finish[guide.order[m - 1]], begin[guide.order[m - 1]]) > (finish[i], begin[i]):
+            guide.order[m] = guide.order[m - 1]
             m -= 1
-        g.order[m] = i
-    for device in range(len(c.following)):
-        c.following[device] = 0.0
-    for k in range(len(g.order) - 1, -1, -1):
-        i = g.order[k]
-        a = c.assignment[i]
-        tail = c.following[a]
+        guide.order[m] = i
+    for device in range(len(course.following)):
+        course.following[device] = 0.0
+    for k in range(len(guide.order) - 1, -1, -1):
+        i = guide.order[k]
+        a = course.assignment[i]
+        tail = course.following[a]
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
             j = p.successor[edge]
-            tail = max(tail, _time(p, a, c.assignment[j], edge) + finish[j] - begin[j] + g.tail[j])
-        g.tail[i] = tail
-        c.following[a] = finish[i] - begin[i] + tail
+            tail = max(tail, _time(p, a, course.assignment[j], edge) + finish[j] - begin[j] + guide.tail[j])
+        guide.tail[i] = tail
+        course.following[a] = finish[i] - begin[i] + tail

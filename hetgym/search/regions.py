@@ -4,57 +4,47 @@ A region is a connected piece of the graph. Where transfers are dear, no single 
 neighbours, but a whole region can. Where devices are full, none can go unless another one comes in its place.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import step
 from hetgym.problem import ProblemArrays
-from hetgym.search import course
+from hetgym.search import course as courses
 from hetgym.search.moves import draw, draw_neighbour
 from hetgym.search.walk import turns_between
 from hetgym.sim.kernel import Switches
 from hetgym.transfer import transfer_time
 
-PAIRS = 4
-"""Random pairs of an operator and a device, of which the one that would save most is where a region begins."""
-
-GUIDED = 0.5
-"""Share of regions that begin so; the others begin anywhere, for good plans can lie behind worse ones."""
-
-DOUBLINGS = 6
-"""A region has at most 1, 2, 4, ... operators, each of these sizes drawn as often."""
+PAIRS = 4  # Random pairs of an operator and a device, of which the one that would save most is where a region begins
+GUIDED = 0.5  # Share of regions that begin so; the others begin anywhere, for good plans can lie behind worse ones
+DOUBLINGS = 6  # A region has at most 1, 2, 4, ... operators, each of these sizes drawn as often.
 
 EXCHANGED = 0.5
 """Share of regions in whose place another one comes: where devices are full, a region that only goes makes the plan
 longer, however well it runs elsewhere."""
 
-RETURNED = 4
-"""Number of sizes of the other region."""
-
-NEAR = 8
-"""Most turns between the operators with which the two regions begin, and draws to find the second one."""
+RETURNED = 4  # Number of sizes of the other region
+NEAR = 8  # Most turns between the operators with which the two regions begin, and draws to find the second one
 
 
 @step
-def draw_pair(p: ProblemArrays, c: course.Course, rng: np.random.Generator) -> tuple[int, int]:
+def draw_pair(p: ProblemArrays, course: courses.Course, rng: np.random.Generator) -> tuple[int, int]:
     """A random operator and another device, by :data:`PAIRS` and :data:`GUIDED`; -1 twice if the draw gave none."""
     n, d = p.cost.shape
     seed, device, best = -1, -1, -np.inf
     for _ in range(PAIRS if rng.random() < GUIDED else 1):
-        i, b = draw(rng, n), draw(rng, d - 1)
-        b += b >= c.assignment[i]
-        if p.cost[i, b] < np.inf:
-            saved = saving(p, c, i, b)
+        i, other = draw(rng, n), draw(rng, d - 1)
+        other += other >= course.assignment[i]
+        if p.cost[i, other] < np.inf:
+            saved = saving(p, course, i, other)
             if saved > best:
-                seed, device, best = i, b, saved
+                seed, device, best = i, other, saved
     return seed, device
 
 
 @step
 def move_region(
     p: ProblemArrays,
-    c: course.Course,
+    course: courses.Course,
     rng: np.random.Generator,
     seed: int,
     device: int,
@@ -62,36 +52,29 @@ def move_region(
     exchanged: float,
     switches: Switches,
 ) -> int:
-    """Put a random region on another device, and maybe one of that device in its place.
+    """Put a random region on another device, and maybe one of that device in its place; return the number moved.
 
     Args:
-        p: the problem.
-        c: the course.
-        rng: of the draws.
         seed: the operator with which the region begins.
         device: another device than the operator's, which can run it.
         size: most operators of the region.
         exchanged: share of regions in whose place another one comes.
-        switches: of the course.
-
-    Returns:
-        The number of operators moved, the seed first.
     """
-    left = c.assignment[seed]
-    count = _move(p, c, rng, 0, seed, device, -1, size, switches)
+    left = course.assignment[seed]
+    count = _move(p, course, rng, 0, seed, device, -1, size, switches)
     if exchanged > 0.0 and rng.random() < exchanged:
-        other = _near(p, c, rng, seed, device, left)
+        other = _near(p, course, rng, seed, device, left)
         if other >= 0:
-            count = _move(p, c, rng, count, other, left, device, 1 << draw(rng, RETURNED), switches)
+            count = _move(p, course, rng, count, other, left, device, 1 << draw(rng, RETURNED), switches)
     for k in range(count):
-        c.inside[c.moved[k]] = False
+        course.inside[course.moved[k]] = False
     return count
 
 
 @step
 def _move(
     p: ProblemArrays,
-    c: course.Course,
+    course: courses.Course,
     rng: np.random.Generator,
     first: int,
     seed: int,
@@ -104,107 +87,107 @@ def _move(
 
     All but the seed come from the device ``origin``, or, if that is -1, from any other one.
     """
-    c.inside[seed] = True
-    course.put(p, c, first, seed, device, switches)
+    course.inside[seed] = True
+    courses.put(p, course, first, seed, device, switches)
     count = first + 1
     for _ in range(3 * size):  # some draws hit operators that cannot move along
         if count - first == size:
             break
-        j = draw_neighbour(p, rng, c.moved[first + draw(rng, count - first)])
-        if j < 0 or c.inside[j] or c.assignment[j] == device or p.cost[j, device] == np.inf:
+        j = draw_neighbour(p, rng, course.moved[first + draw(rng, count - first)])
+        if j < 0 or course.inside[j] or course.assignment[j] == device or p.cost[j, device] == np.inf:
             continue
-        if origin < 0 or c.assignment[j] == origin:
-            c.inside[j] = True
-            course.put(p, c, count, j, device, switches)
+        if origin < 0 or course.assignment[j] == origin:
+            course.inside[j] = True
+            courses.put(p, course, count, j, device, switches)
             count += 1
     return count
 
 
 @step
-def _near(p: ProblemArrays, c: course.Course, rng: np.random.Generator, seed: int, device: int, to: int) -> int:
+def _near(p: ProblemArrays, course: courses.Course, rng: np.random.Generator, seed: int, device: int, to: int) -> int:
     """An operator of a device, near another one in the order, that stayed there and can go elsewhere; -1 if none."""
     for _ in range(NEAR):
-        k = c.turn[seed] + draw(rng, 2 * NEAR + 1) - NEAR
-        j = c.order[min(max(k, 0), len(c.order) - 1)]
-        if c.assignment[j] == device and not c.inside[j] and p.cost[j, to] < np.inf:
+        k = course.turn[seed] + draw(rng, 2 * NEAR + 1) - NEAR
+        j = course.order[min(max(k, 0), len(course.order) - 1)]
+        if course.assignment[j] == device and not course.inside[j] and p.cost[j, to] < np.inf:
             return int(j)
     return -1
 
 
 @step
-def saving(p: ProblemArrays, c: course.Course, operator: int, device: int) -> float:
+def saving(p: ProblemArrays, course: courses.Course, operator: int, device: int) -> float:
     """Run time and own transfer times that an operator would save on a device if all others stayed [s]."""
-    a = c.assignment[operator]
+    a = course.assignment[operator]
     saved = p.cost[operator, a] - p.cost[operator, device]
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-        b = c.assignment[p.successor[edge]]
-        if a != b:
-            saved += transfer_time(p, a, b, p.edge_bytes[edge])
-        if device != b:
-            saved -= transfer_time(p, device, b, p.edge_bytes[edge])
+        other = course.assignment[p.successor[edge]]
+        if a != other:
+            saved += transfer_time(p, a, other, p.edge_bytes[edge])
+        if device != other:
+            saved -= transfer_time(p, device, other, p.edge_bytes[edge])
     for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
-        b, edge = c.assignment[p.predecessor[m]], p.predecessor_edge[m]
-        if a != b:
-            saved += transfer_time(p, b, a, p.edge_bytes[edge])
-        if device != b:
-            saved -= transfer_time(p, b, device, p.edge_bytes[edge])
+        other, edge = course.assignment[p.predecessor[m]], p.predecessor_edge[m]
+        if a != other:
+            saved += transfer_time(p, other, a, p.edge_bytes[edge])
+        if device != other:
+            saved -= transfer_time(p, other, device, p.edge_bytes[edge])
     return float(saved)
 
 
 @step
-def span(p: ProblemArrays, c: course.Course, count: int) -> tuple[int, int]:
+def span(p: ProblemArrays, course: courses.Course, count: int) -> tuple[int, int]:
     """The first turn that a change of ``count`` operators affects, and the last turn of one of them."""
-    first, last = len(c.order), 0
+    first, last = len(course.order), 0
     for k in range(count):
-        i = c.moved[k]
-        first, last = min(first, c.turn[i]), max(last, c.turn[i])
+        i = course.moved[k]
+        first, last = min(first, course.turn[i]), max(last, course.turn[i])
         for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
-            first = min(first, c.turn[p.predecessor[m]])  # its transfer goes elsewhere
+            first = min(first, course.turn[p.predecessor[m]])  # its transfer goes elsewhere
     return first, last
 
 
 @step
-def draw_turn(p: ProblemArrays, c: course.Course, rng: np.random.Generator) -> tuple[int, int]:
+def draw_turn(p: ProblemArrays, course: courses.Course, rng: np.random.Generator) -> tuple[int, int]:
     """The turn of a random operator, and a random one between those of its neighbours."""
-    operator = draw(rng, len(c.order))
-    low, high = turns_between(p, c.turn, operator)
-    return int(c.turn[operator]), low + draw(rng, high - low + 1)
+    operator = draw(rng, len(course.order))
+    low, high = turns_between(p, course.turn, operator)
+    return int(course.turn[operator]), low + draw(rng, high - low + 1)
 
 
 @step
-def draw_chain_turn(p: ProblemArrays, c: course.Course, rng: np.random.Generator) -> tuple[int, int]:
+def draw_chain_turn(p: ProblemArrays, course: courses.Course, rng: np.random.Generator) -> tuple[int, int]:
     """The turn of a random operator of the critical chain, and one at an end of its block there.
 
     A block is a run of the chain on one device. Only a change of its first or its last operator can shorten a plan that
     waits for devices alone (Balas, Vazacopoulos, Management Science 44(2), 1998, neighbourhood N6).
     """
-    course.find_chain(p, c)
-    place = draw(rng, c.counts[course.CHAIN])
-    return chain_turn(p, c, place, rng.random() < 0.5)
+    courses.find_chain(p, course)
+    place = draw(rng, course.counts[courses.CHAIN])
+    return chain_turn(p, course, place, rng.random() < 0.5)
 
 
 @step
-def chain_turn(p: ProblemArrays, c: course.Course, place: int, begin: bool) -> tuple[int, int]:
+def chain_turn(p: ProblemArrays, course: courses.Course, place: int, begin: bool) -> tuple[int, int]:
     """The turn of the operator at a place in the chain, and the one nearest to the begin or the end of its block."""
-    count = c.counts[course.CHAIN]
-    first = int(c.block[place])  # the chain runs backward: this is the block's last operator
+    count = course.counts[courses.CHAIN]
+    first = int(course.block[place])  # the chain runs backward: this is the block's last operator
     end = place
-    while end + 1 < count and c.block[end + 1] == first:
+    while end + 1 < count and course.block[end + 1] == first:
         end += 1
-    operator = c.chain[place]
-    low, high = turns_between(p, c.turn, operator)
-    to = c.turn[c.chain[end if begin else first]]
-    return int(c.turn[operator]), int(min(max(to, low), high))
+    operator = course.chain[place]
+    low, high = turns_between(p, course.turn, operator)
+    to = course.turn[course.chain[end if begin else first]]
+    return int(course.turn[operator]), int(min(max(to, low), high))
 
 
 @step
-def overtakes(c: course.Course, source: int, target: int) -> bool:
+def overtakes(course: courses.Course, source: int, target: int) -> bool:
     """True if an operator that changes its turn passes another one of its device: else it changes nothing."""
-    device = c.assignment[c.order[source]]
+    device = course.assignment[course.order[source]]
     step = 1 if target > source else -1
     k = source
     while k != target:
         k += step
-        if c.assignment[c.order[k]] == device:
+        if course.assignment[course.order[k]] == device:
             return True
     return False

@@ -1,7 +1,5 @@
 """Searches: schedulers that can be run in parts, within a budget of work or of time."""
 
-from __future__ import annotations
-
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -21,11 +19,8 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 
-SLICE = 20_000
-"""Largest number of operators placed between two readings of the clock."""
-
-LEAST = 1_000
-"""Smallest such number, however little time is left: a reading costs as much as placing about a hundred."""
+SLICE = 20_000  # Largest number of operators placed between two readings of the clock
+LEAST = 1_000  # Smallest such number, however little time is left: a reading costs as much as placing about a hundred
 
 
 class Cooling(NamedTuple):
@@ -36,17 +31,11 @@ class Cooling(NamedTuple):
 
 
 class Search(ABC):
-    """A search in progress.
+    """A search in progress."""
 
-    Attributes:
-        placed: operators placed in trial schedules so far.
-        makespan: of the best schedule so far [s].
-        finished: true if more budget would change nothing.
-    """
-
-    placed: int = 0
-    makespan: float = np.inf
-    finished: bool = False
+    placed: int = 0  # operators placed in trial schedules so far
+    makespan: float = np.inf  # of the best schedule so far [s]
+    finished: bool = False  # true if more budget would change nothing
 
     @abstractmethod
     def advance(self, target: int, total: int) -> None:
@@ -67,19 +56,14 @@ class Search(ABC):
 
 
 class Staged(Search):
-    """A search that another one carries out, or several in turn.
+    """A search that another one carries out, or several in turn."""
 
-    Attributes:
-        stage: the search that is under way.
-    """
-
-    stage: Search
+    stage: Search  # the search that is under way
 
     def enter(self, stage: Search, placed: int | None = None) -> None:
         """Go on with another search.
 
         Args:
-            stage: the search.
             placed: operators placed before; by default what the search has placed to begin.
         """
         self.stage = stage
@@ -109,29 +93,19 @@ class Estimated(Search):
     """A search that judges plans by the times of a timeline, and simulates those that it takes for the best.
 
     Under the classic model the two are the same, and nothing is simulated.
-
-    Attributes:
-        problem: the problem.
-        runtime: the runtime that will run the schedule.
-        room: [d] room for weights on each device with which the first plan fits [byte].
-        best: the best schedule whose times were simulated.
-        estimate: makespan of the best plan by the timeline [s].
-        exact: true under the classic model.
     """
 
-    problem: Problem
-    runtime: Runtime
-    room: FloatArray
-    best: Schedule
-    estimate: float
-    exact: bool
+    problem: Problem  # the problem
+    runtime: Runtime  # the runtime that will run the schedule
+    room: FloatArray  # [d] room for weights on each device with which the first plan fits [byte]
+    best: Schedule  # the best schedule whose times were simulated
+    estimate: float  # makespan of the best plan by the timeline [s]
+    exact: bool  # true under the classic model
 
     def open(self, problem: Problem, runtime: Runtime, place: Callable[[FloatArray], tuple[Timeline, float]]) -> None:
         """Begin with the first plan that fits.
 
         Args:
-            problem: the problem.
-            runtime: the runtime that will run the schedule.
             place: fills a timeline under these capacities for weights [d], in bytes, and returns the makespan, too.
 
         Raises:
@@ -174,10 +148,7 @@ def clock() -> float:
 
 
 def check_limits(name: str, budget: int, seconds: float | None) -> float:
-    """Refuse limits that cannot be a budget.
-
-    Returns:
-        The time on the :func:`clock`, from which the seconds of :func:`run` count.
+    """Refuse limits that cannot be a budget; return the :func:`clock`, from which the seconds of :func:`run` count.
 
     Raises:
         ConfigError: a negative budget, or a time that is not positive.
@@ -190,15 +161,10 @@ def check_limits(name: str, budget: int, seconds: float | None) -> float:
 
 
 class Interrupts:
-    """What Ctrl-C does to searches; see :func:`ended_by_interrupt`.
+    """What Ctrl-C does to searches; see :func:`ended_by_interrupt`."""
 
-    Attributes:
-        searching: true while a search is under way.
-        came: true once Ctrl-C has ended a search.
-    """
-
-    searching: bool = False
-    came: bool = False
+    searching: bool = False  # true while a search is under way
+    came: bool = False  # true once Ctrl-C has ended a search
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle the signal."""
@@ -231,11 +197,7 @@ def ended_by_interrupt() -> Iterator[Interrupts]:
 
 @contextmanager
 def searching() -> Iterator[Callable[[], bool]]:
-    """Within, a search is under way that Ctrl-C may end.
-
-    Yields:
-        A function that says whether the search should end.
-    """
+    """Within, a search is under way that Ctrl-C may end; yields a function that says whether it should end."""
     outer, _interrupts.searching = _interrupts.searching, True
     try:
         yield lambda: _interrupts.came
@@ -249,7 +211,6 @@ def searched(name: str, budget: int, seconds: float | None, begin: Callable[[], 
     Args:
         name: of the scheduler, for messages.
         budget: largest number of operators placed in trial schedules.
-        seconds: limit of wall-clock time [s]; with it, results depend on the machine.
         begin: makes the search.
 
     Raises:
@@ -267,9 +228,7 @@ def run(
     """Search within limits.
 
     Args:
-        search: the search to advance; nothing is done if it has already spent the budget.
-        budget: largest number of operators placed in trial schedules.
-        seconds: limit of wall-clock time [s]; with it, results depend on the machine.
+        search, budget: nothing is done if the search has already placed as many operators in trial schedules.
         points: number of parts in which the budget is spent.
         began: time from which the seconds count, on the :func:`clock`; by default now.
 

@@ -5,8 +5,6 @@ sum of the places 2 i and 2 i + 1, so that place 1 holds the sum of all. Sums ar
 rounding does not add up.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.jit import step

@@ -1,36 +1,29 @@
 """Walks: local search by one change of a schedule at a time, evaluated from the first operator that it can affect.
 
-A walk has a current schedule: a placement, an order in which insertion places the operators,
-and the timeline that the two give. A trial copies the part of the timeline that the change cannot
-affect, places the rest anew, and stops as soon as the makespan must exceed the limit of acceptance.
-The results equal those of a complete decoding, bit for bit.
+A walk has a current schedule: a placement, an order in which insertion places the operators, and the timeline that the
+two give. A trial copies the part of the timeline that the change cannot affect, places the rest anew, and stops as soon
+as the makespan must exceed the limit of acceptance. The results equal those of a complete decoding, bit for bit.
 
 Invariant, before and after each step of a search: ``now`` is the decoding of ``fixed`` in ``order``, ``turn`` is the
 inverse of ``order``, ``level`` and ``tail`` are those of ``fixed``, and ``value[CURRENT]`` is the makespan of ``now``.
 :func:`put` and :func:`shift` break it; :func:`accept` after a trial, or undoing the change, restores it.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import record
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.planning import critical, ranks, timeline
 from hetgym.planning.decode import decode_in_order
 from hetgym.planning.list_scheduling import place_in_order, place_within
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
-ROUNDING = 1.0 + 1e-12
-"""Factor by which a bound may exceed a limit because it adds the same times in another order."""
-
-TIE = 1.0 - 1e-12
-"""A makespan is better than another if it is shorter than this share of it: by more than rounding."""
+ROUNDING = 1.0 + 1e-12  # Factor by which a bound may exceed a limit because it adds the same times in another order
+TIE = 1.0 - 1e-12  # A makespan is better than another if it is shorter than this share of it: by more than rounding
 
 CURRENT, BEST = 0, 1  # in Walk.value
 PLACED, CHAIN = 0, 1  # in Walk.count
@@ -38,44 +31,31 @@ PLACED, CHAIN = 0, 1  # in Walk.count
 
 @record
 class Walk(NamedTuple):
-    """The state of a local search.
+    """The state of a local search."""
 
-    Attributes:
-        now: the current schedule.
-        trial: the schedule that was tried last.
-        fixed: [n] the placement of ``now``, and of a trial while one is made.
-        order, turn: [n] the order in which operators are placed, and its inverse.
-        level: [n] longest path to an exit under the placement of ``now``, the operator included [s].
-        tail: [n, d] the same without the operator, in the column of its device [s].
-        bonus: [n, d] added to finish times when an operator is free to choose its device [s].
-        bound: [n, d] a lower bound on that for any placement [s].
-        best_assignment, best_order: [n] the best schedule of all.
-        chain: [n] critical chain of ``now``, of length ``counts[CHAIN]``, which is -1 when out of date.
-        moved, before: [n] operators of a trial and the devices that they come from.
-        old_order, old_level, old_tail: [n] copies with which a trial that changes the order is undone.
-        value: makespans of ``now`` and of the best schedule [s], see :data:`CURRENT` and :data:`BEST`.
-        counts: operators placed so far, length of the chain, see :data:`PLACED` and :data:`CHAIN`.
-    """
-
-    now: timeline.Timeline
-    trial: timeline.Timeline
-    fixed: IntArray
+    now: timeline.Timeline  # the current schedule
+    trial: timeline.Timeline  # the schedule that was tried last
+    fixed: IntArray  # [n] the placement of `now`, and of a trial while one is made
+    # order, turn: [n] the order in which operators are placed, and its inverse
     order: IntArray
     turn: IntArray
-    level: FloatArray
-    tail: FloatArray
-    bonus: FloatArray
-    bound: FloatArray
+    level: FloatArray  # [n] longest path to an exit under the placement of `now`, the operator included [s]
+    tail: FloatArray  # [n, d] the same without the operator, in the column of its device [s]
+    bonus: FloatArray  # [n, d] added to finish times when an operator is free to choose its device [s]
+    bound: FloatArray  # [n, d] a lower bound on that for any placement [s]
+    # best_assignment, best_order: [n] the best schedule of all
     best_assignment: IntArray
     best_order: IntArray
-    chain: IntArray
+    chain: IntArray  # [n] critical chain of `now`, of length `counts[CHAIN]`, which is -1 when out of date
+    # moved, before: [n] operators of a trial and the devices that they come from
     moved: IntArray
     before: IntArray
+    # old_order, old_level, old_tail: [n] copies with which a trial that changes the order is undone
     old_order: IntArray
     old_level: FloatArray
     old_tail: FloatArray
-    value: FloatArray
-    counts: npt.NDArray[np.int64]
+    value: FloatArray  # makespans of `now` and of the best schedule [s], see CURRENT and BEST
+    counts: Int64Array  # operators placed so far, length of the chain, see PLACED and CHAIN
 
 
 def new_walk(problem: Problem, assignment: IntArray, order: IntArray) -> Walk:
@@ -150,8 +130,10 @@ def tail_on(p: ProblemArrays, w: Walk, operator: int, device: int) -> float:
     tail = 0.0
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         j = p.successor[edge]
-        b = w.fixed[j]
-        transfer = 0.0 if device == b else p.latency[device, b] + p.edge_bytes[edge] / p.bandwidth[device, b]
+        other = w.fixed[j]
+        transfer = (
+            0.0 if device == other else p.latency[device, other] + p.edge_bytes[edge] / p.bandwidth[device, other]
+        )
         tail = max(tail, transfer + w.level[j])
     return tail
 
@@ -164,7 +146,6 @@ def try_from(p: ProblemArrays, w: Walk, first: int, last: int, limit: float) -> 
     """Makespan of the changed placement or order [s], inf if it is more than the limit.
 
     Args:
-        p: the problem.
         w: with the change made in ``fixed`` (-1 leaves the device to finish time plus ``bonus``), or in
             ``order`` and ``turn``.
         first: turn before which nothing changes.
@@ -260,7 +241,6 @@ def try_level_order(p: ProblemArrays, w: Walk, count: int, limit: float) -> floa
     """As :func:`try_from`, with the order by the changed placement's own levels; refused changes are undone.
 
     Args:
-        p: the problem.
         w: with ``count`` changes of the placement made by :func:`put`.
         count: number of changes.
         limit: largest makespan of interest [s].

@@ -1,7 +1,5 @@
 """Blame: what the makespan was spent on, along the chain of causes that ends with the last operator."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,21 +8,15 @@ from hetgym._sums import summed
 from hetgym._types import IntArray
 from hetgym.sim.record import Record
 
-CAUSES = ("compute", "transfer", "link wait", "dispatch", "idle")
-"""Causes of time along the realised critical chain."""
+CAUSES = ("compute", "transfer", "link wait", "dispatch", "idle")  # Causes of time along the realised critical chain
 
 
 @dataclass(frozen=True)
 class Blame:
-    """Shares of the makespan along the realised critical chain.
+    """Shares of the makespan along the realised critical chain."""
 
-    Attributes:
-        seconds: cause -> seconds; they sum to the makespan.
-        chain: operators of the chain, first to last.
-    """
-
-    seconds: dict[str, float]
-    chain: tuple[int, ...]
+    seconds: dict[str, float]  # cause -> seconds; they sum to the makespan
+    chain: tuple[int, ...]  # operators of the chain, first to last
 
     @property
     def shares(self) -> dict[str, float]:
@@ -36,16 +28,12 @@ class Blame:
 def blame(trace: Record) -> Blame:
     """Split the makespan by cause, walking back from the last operator to finish.
 
-    Each step of the walk goes to what the operator waited for last. If its last input arrived no earlier
-    than its device became free, that is the input: the walk continues with the producer. Otherwise it is
-    the operator that left the device last.
+    Each step of the walk goes to what the operator waited for last: the producer of its last input if that arrived no
+    earlier than its device became free, otherwise the operator that left the device last.
 
-    The time between a producer's finish and the start of its transfer is ``link wait``: until a link was
-    free or, where inputs are pulled, until the transfer was requested. The time between the cause and the
-    operator's start is ``dispatch`` if the runtime has any, and ``idle`` otherwise.
-
-    Args:
-        trace: a finished run.
+    The time between a producer's finish and the start of its transfer is ``link wait``: until a link was free or, where
+    inputs are pulled, until the transfer was requested. The time between the cause and the operator's start is
+    ``dispatch`` if the runtime has any, and ``idle`` otherwise.
     """
     problem = trace.problem
     seconds = dict.fromkeys(CAUSES, 0.0)

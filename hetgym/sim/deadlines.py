@@ -1,7 +1,5 @@
 """Deadlines: how late jobs end."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +13,9 @@ from hetgym.sim.record import Record
 
 @dataclass(frozen=True, eq=False)
 class Lateness:
-    """The ends of jobs beside their deadlines.
+    """The ends of jobs beside their deadlines."""
 
-    Attributes:
-        tardiness: [j] time by which each job ends after its deadline; 0 for those in time [s].
-    """
-
-    tardiness: FloatArray
+    tardiness: FloatArray  # [j] time by which each job ends after its deadline; 0 for those in time [s]
 
     __repr__ = brief
 
@@ -45,7 +39,6 @@ def lateness(trace: Record, due: npt.ArrayLike, job: npt.ArrayLike | None = None
     """Compare the ends of jobs with their deadlines.
 
     Args:
-        trace: a finished run.
         due: [j] deadlines [s]; inf for a job that has none.
         job: [n] job of each operator, 0 to j - 1; by default every operator is a job of its own.
 

@@ -1,14 +1,11 @@
 """Energy and rent of a run, from its trace.
 
 Nothing in a run depends on power or price, so both are computed after it. Every device draws its idle power throughout
-the makespan. While it runs an operator at a clock of ``f`` times the full one, it draws
-``(power_busy - power_idle) * f**3`` on top: the dynamic power of CMOS circuits is proportional to the clock and to the
-square of the voltage, and the voltage is taken as proportional to the clock (Weiser, Welch, Demers, Shenker,
-"Scheduling for reduced CPU energy", OSDI 1994).
-Links draw no power of their own.
+the makespan. While it runs an operator at a clock of ``f`` times the full one, it draws ``(power_busy - power_idle) *
+f**3`` on top: the dynamic power of CMOS circuits is proportional to the clock and to the square of the voltage, and the
+voltage is taken as proportional to the clock (Weiser, Welch, Demers, Shenker, "Scheduling for reduced CPU energy", OSDI
+1994). Links draw no power of their own.
 """
-
-from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
@@ -21,23 +18,17 @@ from hetgym.errors import ProblemError
 from hetgym.problem import Problem
 from hetgym.sim.record import Record
 
-EXPONENT = 3
-"""Exponent of the clock in the power that a busy device draws beyond its idle power."""
+EXPONENT = 3  # Exponent of the clock in the power that a busy device draws beyond its idle power
 
 _HOUR = 3600.0
 
 
 @dataclass(frozen=True, eq=False)
 class EnergyUse:
-    """Energy of a run, device by device.
+    """Energy of a run, device by device."""
 
-    Attributes:
-        idle: [d] idle power over the makespan [J].
-        dynamic: [d] power beyond that while operators run [J].
-    """
-
-    idle: FloatArray
-    dynamic: FloatArray
+    idle: FloatArray  # [d] idle power over the makespan [J]
+    dynamic: FloatArray  # [d] power beyond that while operators run [J]
 
     __repr__ = brief
 
@@ -61,9 +52,6 @@ def energy_use(trace: Record) -> EnergyUse:
     """Integrate the power of each device over a run.
 
     Where several streams run operators of one device at different clocks, the highest of them counts.
-
-    Args:
-        trace: a finished run, or the begun part of one.
 
     Raises:
         ProblemError: the problem does not state the power of its devices.

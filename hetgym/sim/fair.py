@@ -5,8 +5,6 @@ Networks, section 6.5.2): the link with the least bandwidth per flow without a r
 those flows; the same is repeated with the remaining bandwidth and flows.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -17,39 +15,26 @@ from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import State, settle
 
-ROUNDING = 1e-12
-"""A flow is complete when at most this share of it is left: a remainder that rounding may cause."""
+ROUNDING = 1e-12  # A flow is complete when at most this share of it is left: a remainder that rounding may cause
 
 
 @record
 class Flows(NamedTuple):
-    """Flows under way; a flow is named by the first edge that it serves.
+    """Flows under way; a flow is named by the first edge that it serves."""
 
-    Attributes:
-        active: [e] flows that have begun, the first ``tally[0]`` of them.
-        tally: [2] number of active flows; 1 in ``tally[1]`` when some flow may have begun
-            or ended since the rates were shared out.
-        size, left: [e] bytes in total, and bytes not yet transferred.
-        rate: [e] byte/s.
-        route: [e] ``source device * d + target device``.
-        next: [e] the next edge that the same flow serves, -1 for the last.
-        direct: [1] true if no route has more than one link, so that links do not depend on each other.
-        spare: [l] scratch: bandwidth not yet allocated.
-        open: [l] scratch: flows without a rate yet.
-        served: [e] scratch: readers of flows that just ended.
-    """
-
-    active: IntArray
+    active: IntArray  # [e] flows that have begun, the first `tally[0]` of them
+    # [2] number of active flows; 1 in `tally[1]` when some flow may have begun or ended since the rates were shared out
     tally: IntArray
+    # size, left: [e] bytes in total, and bytes not yet transferred
     size: FloatArray
     left: FloatArray
-    rate: FloatArray
-    route: IntArray
-    next: IntArray
-    direct: BoolArray
-    spare: FloatArray
-    open: IntArray
-    served: IntArray
+    rate: FloatArray  # [e] byte/s
+    route: IntArray  # [e] `source device * d + target device`
+    next: IntArray  # [e] the next edge that the same flow serves, -1 for the last
+    direct: BoolArray  # [1] true if no route has more than one link, so that links do not depend on each other
+    spare: FloatArray  # [l] scratch: bandwidth not yet allocated
+    open: IntArray  # [l] scratch: flows without a rate yet
+    served: IntArray  # [e] scratch: readers of flows that just ended
 
 
 def new_flows(p: ProblemArrays, needed: bool) -> Flows:
@@ -99,11 +84,7 @@ def begin(flows: Flows, edge: int) -> None:
 
 @step
 def complete(p: ProblemArrays, s: State, flows: Flows, now: float) -> int:
-    """End the flows that have nothing left, settle their edges, and list the readers in ``served``.
-
-    Returns:
-        Number of readers listed.
-    """
+    """End the flows that have nothing left, settle their edges, list the readers in ``served``, and count them."""
     count = 0
     while flows.tally[1] == 1:
         _share(p, flows)

@@ -26,11 +26,8 @@ COLOURS = {
 }  # fmt: skip
 """Colour of each operator family: distinguishable in print and for most colour-blind readers."""
 
-FINEST = 10_000
-"""Highest resolution of a chart [pixels per inch]."""
-
-WIDTH = 11.0
-"""Default width of a chart [inch]."""
+FINEST = 10_000  # Highest resolution of a chart [pixels per inch]
+WIDTH = 11.0  # Default width of a chart [inch]
 
 _TRANSFER = "#b8b8b8"
 _LABELS = 60  # a chart with more bars than this shows no names
@@ -65,7 +62,6 @@ def draw(
     """Draw a trace with matplotlib's Agg canvas: no display is needed.
 
     Args:
-        trace: the run to draw.
         path: image file to write, whose suffix gives the format; None writes nothing.
         size: width and height [inch]; without a height it follows from the number of rows.
         dpi: pixels per inch.
@@ -90,8 +86,10 @@ def draw(
     row, letters = (0.27, 8) if narrow else (0.42, 10)
     transfers: dict[tuple[int, int], list[tuple[float, float]]] = {}
     scale, unit = time_unit(trace.makespan)
-    for t in trace.transfers:
-        transfers.setdefault((t.source, t.target), []).append((t.start / scale, (t.finish - t.start) / scale))
+    for transfer in trace.transfers:
+        transfers.setdefault((transfer.source, transfer.target), []).append(
+            (transfer.start / scale, (transfer.finish - transfer.start) / scale)
+        )
     links = sorted(transfers)
     link_height = 1.0 if len(links) <= _FLAT else 0.5
     tall = problem.num_devices + link_height * len(links)
@@ -169,12 +167,7 @@ def _groups(trace: Record, colours: Mapping[str, str]) -> list[tuple[str, str]]:
 def _bars(axes: Any, trace: Record, scale: float, colours: list[str], room: float) -> None:
     """Draw the bars of each device, with names where these fit and if there are few enough operators.
 
-    Args:
-        axes: where to draw.
-        trace: the run.
-        scale: the unit of time [s].
-        colours: colour of each operator.
-        room: width of the chart over the default width.
+    ``scale`` is the unit of time [s], ``room`` the width of the chart over the default width.
     """
     problem = trace.problem
     edge = "white" if problem.num_operators <= 10 * _LABELS else "none"

@@ -1,11 +1,9 @@
 """The steps of a simulation: the state, and what a launch, a transfer and an arrival do to it.
 
-Operators are *launched* on a device; when they finish, their outputs are *sent* to the devices that
-read them. Both ways of running are built from these functions: :mod:`hetgym.sim.sweep`, which needs no
-clock, and :mod:`hetgym.sim.loop`, which has one.
+Operators are *launched* on a device; when they finish, their outputs are *sent* to the devices that read them. Both
+ways of running are built from these steps: :mod:`hetgym.sim.sweep`, without a clock, and :mod:`hetgym.sim.loop`, with
+one.
 """
-
-from __future__ import annotations
 
 from typing import NamedTuple
 
@@ -22,25 +20,15 @@ PER_EDGE, CACHED, AGGREGATED = 0, 1, 2  # positions in runtime.TRANSFERS
 
 
 class Switches(NamedTuple):
-    """A runtime as the kernel sees it; see :class:`hetgym.sim.Runtime`.
+    """A runtime as the kernel sees it; see :class:`hetgym.sim.Runtime`."""
 
-    Attributes:
-        communication: position in ``runtime.COMMUNICATION``.
-        transfers: position in ``runtime.TRANSFERS``.
-        dispatch: host time for each launched operator [s].
-        streams: operators that may run at the same time on a device.
-        overlap: relative slow-down of an operator for each one that already runs on the device at its start.
-        work_conserving: true if a free device may take any operator whose inputs have arrived.
-        by_arrival: true if it takes the one whose last input arrived first; only if work-conserving.
-    """
-
-    communication: int
-    transfers: int
-    dispatch: float
-    streams: int
-    overlap: float
-    work_conserving: bool
-    by_arrival: bool = False
+    communication: int  # position in `runtime.COMMUNICATION`
+    transfers: int  # position in `runtime.TRANSFERS`
+    dispatch: float  # host time for each launched operator [s]
+    streams: int  # operators that may run at the same time on a device
+    overlap: float  # relative slow-down of an operator for each one that already runs on the device at its start
+    work_conserving: bool  # true if a free device may take any operator whose inputs have arrived
+    by_arrival: bool = False  # true if it takes the one whose last input arrived first; only if work-conserving
 
 
 @step
@@ -51,32 +39,20 @@ def keeps_order(switches: Switches) -> bool:
 
 @record
 class State(NamedTuple):
-    """Everything that a simulation fills in, with or without a clock.
+    """Everything that a simulation fills in, with or without a clock."""
 
-    Attributes:
-        start: [n] start of each operator [s].
-        finish: [n] finish of each operator [s].
-        sent: [e] start of each edge's transfer [s]; with a clock inf until it is requested.
-        arrived: [e] end of each edge's transfer [s]; equal to ``sent`` when it stays on a device.
-        ready: [n] arrival of the operator's last input so far [s].
-        waiting: [n] inputs whose arrival is not known yet.
-        launched: [d] operators launched so far.
-        free: [d] finish of the operator that each device launched last, with several streams the last finish of those
-            that run [s].
-        link_free: [l] time from which each link is free [s].
-        channel_free: [2, d] time from which each device's sending and receiving channel is free [s].
-    """
-
-    start: FloatArray
-    finish: FloatArray
-    sent: FloatArray
-    arrived: FloatArray
-    ready: FloatArray
-    waiting: IntArray
-    launched: IntArray
+    start: FloatArray  # [n] start of each operator [s]
+    finish: FloatArray  # [n] finish of each operator [s]
+    sent: FloatArray  # [e] start of each edge's transfer [s]; with a clock inf until it is requested
+    arrived: FloatArray  # [e] end of each edge's transfer [s]; equal to `sent` when it stays on a device
+    ready: FloatArray  # [n] arrival of the operator's last input so far [s]
+    waiting: IntArray  # [n] inputs whose arrival is not known yet
+    launched: IntArray  # [d] operators launched so far
+    # [d] finish of the operator that each device launched last, with several streams the last finish of those that run
+    # [s]
     free: FloatArray
-    link_free: FloatArray
-    channel_free: FloatArray
+    link_free: FloatArray  # [l] time from which each link is free [s]
+    channel_free: FloatArray  # [2, d] time from which each device's sending and receiving channel is free [s]
 
 
 def new_state(p: ProblemArrays) -> State:
@@ -127,15 +103,10 @@ def launch(
     """Start an operator.
 
     Args:
-        p: the problem.
-        s: the state.
-        operator: the operator that is launched.
-        device: the device that runs it.
         now: time at which the device takes it [s].
         beside: number of operators that run on the device at this moment.
         factor: noise and slow-down, as a factor of the run time.
         ahead: true if a host issued it ahead of time, so that the device does not spend the dispatch time.
-        switches: of the runtime.
     """
     start = now if ahead else now + switches.dispatch
     s.start[operator] = start
@@ -148,16 +119,9 @@ def launch(
 def way_free(
     p: ProblemArrays, communication: int, link_free: FloatArray, channel_free: FloatArray, a: int, b: int, now: float
 ) -> float:
-    """Time from which every link or channel that a transfer would hold is free [s]; not for fair sharing.
+    """Time from ``now`` on at which every link or channel that a transfer from a to b would hold is free [s].
 
-    Args:
-        p: the problem.
-        communication: :data:`FREE`, :data:`FIFO` or :data:`ENDPOINT`.
-        link_free: [l] time from which each link is free [s].
-        channel_free: [2, d] time from which each device may send, and receive [s].
-        a: device that sends.
-        b: device that receives.
-        now: earliest moment of interest [s].
+    Arguments are those of :func:`book_transfer`; not for fair sharing.
     """
     free = now
     if communication == FIFO:
@@ -183,13 +147,10 @@ def book_transfer(
     """Book a transfer between two devices on every link or channel that it holds; not for fair sharing.
 
     Args:
-        p: the problem.
         communication: :data:`FREE`, :data:`FIFO` or :data:`ENDPOINT`.
         link_free: [l] time from which each link is free [s]; updated.
         channel_free: [2, d] time from which each device may send, and receive [s]; updated.
-        a: device that sends.
-        b: device that receives.
-        size: payload [byte].
+        a, b, size: device that sends, device that receives, and payload [byte].
         request: time of the request [s].
 
     Returns:

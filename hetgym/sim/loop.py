@@ -1,13 +1,12 @@
 """The event loop: simulation with a clock, for runs in which the order of events matters.
 
-A schedule is a run whose operators are all committed at time 0 (:func:`begin_schedule`); online, they
-are committed during the run (:mod:`hetgym.sim.decisions`). Shared links, several streams, pulled
-transfers, fair sharing, dispatch by priorities and decisions need the loop. Runs that need no clock go
-through :mod:`hetgym.sim.sweep`.
+A schedule is a run whose operators are all committed at time 0 (:func:`begin_schedule`); online, they are committed
+during the run (:mod:`hetgym.sim.decisions`). Shared links, several streams, pulled transfers, fair sharing, dispatch by
+priorities and decisions need the loop. Runs that need no clock go through :mod:`hetgym.sim.sweep`.
 
-All events of one instant are processed before a decision is asked for and before any device takes an
-operator. Then every device that can takes one operator. Events that operators of zero duration cause at
-the same instant are processed before the next choice.
+All events of one instant are processed before a decision is asked for and before any device takes an operator. Then
+every device that can takes one operator. Events that operators of zero duration cause at the same instant are processed
+before the next choice.
 
 Transfers requested at one instant are booked in a fixed order:
 
@@ -16,8 +15,6 @@ Transfers requested at one instant are booked in a fixed order:
 - pulled transfers by the reader's device, then by that device's order, then by source device.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._kernels.heap import pop, push
@@ -25,6 +22,7 @@ from hetgym._kernels.jit import inlined, lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
+from hetgym.sim.fair import Flows
 from hetgym.sim.kernel import AGGREGATED, FAIR, State, Switches, launch, makespan_of, settle
 from hetgym.sim.progress import (
     ALARM,
@@ -58,8 +56,8 @@ is due."""
 def begin_schedule(
     p: ProblemArrays,
     s: State,
-    g: Progress,
-    flows: fair.Flows,
+    run: Progress,
+    flows: Flows,
     assignment: IntArray,
     order: IntArray,
     order_pointer: IntArray,
@@ -72,32 +70,26 @@ def begin_schedule(
     the dispatch time. A CPU is its own host and issues an operator when it takes it.
 
     Args:
-        p: the problem.
-        s: the state.
-        g: the run.
-        flows: under fair sharing.
         assignment: [n] device of each operator.
-        order: [n] operators, device after device; not read if work-conserving.
-        order_pointer: [d + 1] start of each device's part; not read if work-conserving.
+        order, order_pointer: [n] operators, device after device, and [d + 1] starts; not read if work-conserving.
         priority: [n] larger first, ties by topological position; only read if work-conserving, and not by arrival.
-        switches: of the runtime.
     """
-    clear(p, s, g, flows)
-    for i in range(len(g.status)):
-        g.status[i] = QUEUED
-        g.assignment[i] = assignment[i]
-        g.queue[i] = order[i]
-    for device in range(len(g.head)):
+    clear(p, s, run, flows)
+    for i in range(len(run.status)):
+        run.status[i] = QUEUED
+        run.assignment[i] = assignment[i]
+        run.queue[i] = order[i]
+    for device in range(len(run.head)):
         first, last = order_pointer[device], order_pointer[device + 1]
-        g.head[device] = g.pulled[device] = first
-        g.tail[device] = last
+        run.head[device] = run.pulled[device] = first
+        run.tail[device] = last
         if p.asynchronous[device] and not switches.work_conserving:
             for k in range(first, last):
-                g.issue[order[k]] = (k - first + 1) * switches.dispatch
+                run.issue[order[k]] = (k - first + 1) * switches.dispatch
     if switches.work_conserving:
-        for i in range(len(g.status)):
-            g.priority[i] = 0.0 if switches.by_arrival else priority[i]
-            _announce(p, s, g, i, 0.0, switches)
+        for i in range(len(run.status)):
+            run.priority[i] = 0.0 if switches.by_arrival else priority[i]
+            _announce(p, s, run, i, 0.0, switches)
 
 
 # Invariant at the head of the loop: everything before ``now`` has happened; every running operator has a FINISH event
@@ -108,50 +100,44 @@ def begin_schedule(
 # it before any decision or launch. ``now`` never decreases. Events come from launches, requests, releases, changes,
 # and one alarm for each due time of a device; so the loop ends. An event costs O(log n), a turn O(d).
 @inlined
-def go_on(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, switches: Switches, waited: bool) -> int:
+def go_on(p: ProblemArrays, s: State, run: Progress, flows: Flows, switches: Switches, waited: bool) -> int:
     """Simulate until a decision is due, a device changes, or the run ends.
 
-    Args:
-        p: the problem.
-        s: the state.
-        g: the run.
-        flows: under fair sharing.
-        switches: of the runtime.
-        waited: true if no decision is due until an operator finishes or is released.
+    If it ``waited``, no decision is due until an operator finishes or is released.
 
     Returns:
         :data:`DECIDE`, :data:`STUCK`, :data:`OVER` or :data:`CHANGED`.
     """
-    now = g.clock[0]
+    now = run.clock[0]
     while True:
-        while g.heaps.size[EVENTS] > 0 and g.heaps.key[0] == now:
-            event = pop(g.heaps, EVENTS)
+        while run.heaps.size[EVENTS] > 0 and run.heaps.key[0] == now:
+            event = pop(run.heaps, EVENTS)
             if event >= CHANGE:
-                g.tally[2] = event - CHANGE
+                run.tally[2] = event - CHANGE
                 return CHANGED
-            if _occur(p, s, g, flows, event, now, switches):
+            if _occur(p, s, run, flows, event, now, switches):
                 waited = False
-        _request(p, s, g, flows, now, switches)
+        _request(p, s, run, flows, now, switches)
         if switches.communication == FAIR:
             for k in range(fair.complete(p, s, flows, now)):
-                _announce(p, s, g, flows.served[k], now, switches)
-        if g.heaps.size[EVENTS] > 0 and g.heaps.key[0] <= now:
+                _announce(p, s, run, flows.served[k], now, switches)
+        if run.heaps.size[EVENTS] > 0 and run.heaps.key[0] <= now:
             continue
-        if g.tally[0] > 0 and not waited:
-            _share(p, s, g, now, switches)
+        if run.tally[0] > 0 and not waited:
+            _share(p, s, run, now, switches)
             return DECIDE
         took = 0
-        for device in range(len(g.running)):
-            launched = _take(p, s, g, device, now, switches)
+        for device in range(len(run.running)):
+            launched = _take(p, s, run, device, now, switches)
             if launched < 0:
                 return STUCK
             took += launched
-        if took > 0 and (switches.streams > 1 or g.heaps.key[0] == now):
+        if took > 0 and (switches.streams > 1 or run.heaps.key[0] == now):
             continue
-        if g.tally[1] == len(g.status):
+        if run.tally[1] == len(run.status):
             return OVER
-        _share(p, s, g, now, switches)
-        following = g.heaps.key[0] if g.heaps.size[EVENTS] > 0 else np.inf
+        _share(p, s, run, now, switches)
+        following = run.heaps.key[0] if run.heaps.size[EVENTS] > 0 else np.inf
         if switches.communication == FAIR:
             following = min(following, fair.next_completion(flows, now))
             if following < np.inf:
@@ -159,15 +145,15 @@ def go_on(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, switches: 
         if following == np.inf:
             return STUCK
         now = following
-        g.clock[0] = now
+        run.clock[0] = now
 
 
 @lean
 def run_schedules(
     p: ProblemArrays,
     s: State,
-    g: Progress,
-    flows: fair.Flows,
+    run: Progress,
+    flows: Flows,
     assignment: IntArray,
     order: IntArray,
     order_pointer: IntArray,
@@ -177,22 +163,19 @@ def run_schedules(
 ) -> int:
     """Run schedules one after the other: a row of every array for each, see :func:`begin_schedule`.
 
-    The ``makespan`` of each [s] is filled in, inf for a deadlock. Returns the smallest number of operators
-    that ran in one of them.
+    Fills in the ``makespan`` of each [s], inf for a deadlock; returns the smallest number of operators that ran in one.
     """
     least = len(s.start)
-    for b in range(len(makespan)):
-        begin_schedule(p, s, g, flows, assignment[b], order[b], order_pointer[b], priority[b], switches)
-        go_on(p, s, g, flows, switches, False)
-        makespan[b] = makespan_of(s, g.tally[1])
-        least = min(least, g.tally[1])
+    for row in range(len(makespan)):
+        begin_schedule(p, s, run, flows, assignment[row], order[row], order_pointer[row], priority[row], switches)
+        go_on(p, s, run, flows, switches, False)
+        makespan[row] = makespan_of(s, run.tally[1])
+        least = min(least, run.tally[1])
     return least
 
 
 @inlined
-def _occur(
-    p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, event: int, now: float, switches: Switches
-) -> bool:
+def _occur(p: ProblemArrays, s: State, run: Progress, flows: Flows, event: int, now: float, switches: Switches) -> bool:
     """Process an event; return true if it ends a wait for decisions: a finish or a release."""
     kind, number = event & ~NUMBER, event & NUMBER
     if kind == ALARM:  # wakes the loop; ``_take`` launches the operator
@@ -202,167 +185,165 @@ def _occur(
         return False
     operator = p.topological_order[number]
     if kind == ARRIVAL:
-        push(g.heaps, CHOICE + g.assignment[operator], -g.priority[operator], number)
+        push(run.heaps, CHOICE + run.assignment[operator], -run.priority[operator], number)
         return False
     if kind == BEGIN:
-        if g.status[operator] == RUNNING and g.sharing.stretch[operator] == 0.0 and s.start[operator] == now:
-            _begin(p, s, g, operator, now)
+        if run.status[operator] == RUNNING and run.sharing.stretch[operator] == 0.0 and s.start[operator] == now:
+            _begin(p, s, run, operator, now)
         return False
     if kind == RELEASE:
-        g.missing[operator] -= 1
-        if g.missing[operator] == 0:
-            open_up(g, operator)
+        run.missing[operator] -= 1
+        if run.missing[operator] == 0:
+            open_up(run, operator)
         return True
-    if g.status[operator] != RUNNING or s.finish[operator] != now:
+    if run.status[operator] != RUNNING or s.finish[operator] != now:
         return False  # stale: the finish has moved, or the operator was taken back
-    if switches.streams > 1 and g.sharing.stretch[operator] == 0.0:
+    if switches.streams > 1 and run.sharing.stretch[operator] == 0.0:
         return False  # stale, too: it was taken back, and is being dispatched once more
-    _finish(p, s, g, operator, now, switches)
+    _finish(p, s, run, operator, now, switches)
     return True
 
 
 @inlined
-def _finish(p: ProblemArrays, s: State, g: Progress, operator: int, now: float, switches: Switches) -> None:
+def _finish(p: ProblemArrays, s: State, run: Progress, operator: int, now: float, switches: Switches) -> None:
     """Free the device, and hand outputs to their readers.
 
-    Readers that are not committed yet open once no predecessor is missing. Committed readers on the same
-    device have the output at once. For those on other devices a transfer is requested, unless transfers
-    are pulled.
+    Readers that are not committed yet open once no predecessor is missing. Committed readers on the same device have
+    the output at once. For those on other devices a transfer is requested, unless transfers are pulled.
     """
-    g.status[operator] = DONE
-    g.tally[1] += 1
-    device = g.assignment[operator]
-    g.running[device] -= 1
+    run.status[operator] = DONE
+    run.tally[1] += 1
+    device = run.assignment[operator]
+    run.running[device] -= 1
     if switches.streams > 1:
-        leave(g.sharing, operator, device)
-        beside = ends_next(p, s, g.sharing, device)
+        leave(run.sharing, operator, device)
+        beside = ends_next(p, s, run.sharing, device)
         if beside >= 0 and s.finish[beside] == now:
-            push(g.heaps, EVENTS, now, FINISH + p.position[beside])
+            push(run.heaps, EVENTS, now, FINISH + p.position[beside])
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
         if s.sent[edge] < np.inf:
             continue  # the operator ran again, and this reader got its data from the first run
         target = p.successor[edge]
-        there = g.assignment[target]
-        g.missing[target] -= 1
+        there = run.assignment[target]
+        run.missing[target] -= 1
         if there < 0:
-            if g.missing[target] == 0:
-                open_up(g, target)
+            if run.missing[target] == 0:
+                open_up(run, target)
             continue
         if there == device:
             settle(p, s, edge, now, now)
-            _announce(p, s, g, target, now, switches)
+            _announce(p, s, run, target, now, switches)
         elif switches.transfers != AGGREGATED:
-            push(g.heaps, ASKED, float(g.slot[operator]), (int(target) << 32) | edge)
-        if switches.transfers == AGGREGATED and switches.work_conserving and g.missing[target] == 0:
-            push(g.heaps, CHOICE + len(g.running) + there, -g.priority[target], p.position[target])
+            push(run.heaps, ASKED, float(run.slot[operator]), (int(target) << 32) | edge)
+        if switches.transfers == AGGREGATED and switches.work_conserving and run.missing[target] == 0:
+            push(run.heaps, CHOICE + len(run.running) + there, -run.priority[target], p.position[target])
 
 
 @inlined
-def _announce(p: ProblemArrays, s: State, g: Progress, operator: int, now: float, switches: Switches) -> None:
+def _announce(p: ProblemArrays, s: State, run: Progress, operator: int, now: float, switches: Switches) -> None:
     """Offer an operator to its work-conserving device from the arrival of its last input on, once that is known."""
     if not switches.work_conserving or s.waiting[operator] != 0:
         return
     s.waiting[operator] = -1  # announced only once
     if switches.by_arrival:
-        g.priority[operator] = -s.ready[operator]
+        run.priority[operator] = -s.ready[operator]
     if s.ready[operator] > now:
-        push(g.heaps, EVENTS, s.ready[operator], ARRIVAL + p.position[operator])
+        push(run.heaps, EVENTS, s.ready[operator], ARRIVAL + p.position[operator])
     else:
-        push(g.heaps, CHOICE + g.assignment[operator], -g.priority[operator], p.position[operator])
+        push(run.heaps, CHOICE + run.assignment[operator], -run.priority[operator], p.position[operator])
 
 
 @inlined
-def _request(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, now: float, switches: Switches) -> None:
+def _request(p: ProblemArrays, s: State, run: Progress, flows: Flows, now: float, switches: Switches) -> None:
     """Start the transfers that committed readers can have now: pushed edges in their order, or pulls in turn."""
-    while g.heaps.size[ASKED] > 0:
-        edge = pop(g.heaps, ASKED) & 0xFFFFFFFF
-        push_edge(p, s, g, flows, edge, now, switches)
-        _announce(p, s, g, p.successor[edge], now, switches)
+    while run.heaps.size[ASKED] > 0:
+        edge = pop(run.heaps, ASKED) & 0xFFFFFFFF
+        push_edge(p, s, run, flows, edge, now, switches)
+        _announce(p, s, run, p.successor[edge], now, switches)
     if switches.transfers != AGGREGATED:
         return
-    for device in range(len(g.running)):
-        callers = CHOICE + len(g.running) + device
-        while g.heaps.size[callers] > 0:
-            operator = p.topological_order[pop(g.heaps, callers)]
-            pull(p, s, g, flows, operator, now, switches)
-            _announce(p, s, g, operator, now, switches)
-        while not switches.work_conserving and g.pulled[device] < g.tail[device]:
-            operator = g.queue[g.pulled[device]]
-            if g.missing[operator] > 0:
+    for device in range(len(run.running)):
+        callers = CHOICE + len(run.running) + device
+        while run.heaps.size[callers] > 0:
+            operator = p.topological_order[pop(run.heaps, callers)]
+            pull(p, s, run, flows, operator, now, switches)
+            _announce(p, s, run, operator, now, switches)
+        while not switches.work_conserving and run.pulled[device] < run.tail[device]:
+            operator = run.queue[run.pulled[device]]
+            if run.missing[operator] > 0:
                 break
-            g.pulled[device] += 1
-            pull(p, s, g, flows, operator, now, switches)
+            run.pulled[device] += 1
+            pull(p, s, run, flows, operator, now, switches)
 
 
+# Devices take operators by priority from a heap, or in their order: then the cursor `head` stays until the operator
+# is due, with one alarm for each due time. A launch lowers the device's `load`, so that `least` is a bound on the
+# makespan.
 @inlined
-def _take(p: ProblemArrays, s: State, g: Progress, device: int, now: float, switches: Switches) -> int:
-    """Launch the operator that a device takes next, if it can take one now.
-
-    Returns:
-        The number launched, 0 or 1; or -1 if the makespan must exceed the limit.
-    """
-    if g.running[device] >= switches.streams:
+def _take(p: ProblemArrays, s: State, run: Progress, device: int, now: float, switches: Switches) -> int:
+    """Launch the operator that a device takes next, if it can now; 1 if so, -1 if the makespan exceeds the limit."""
+    if run.running[device] >= switches.streams:
         return 0
     ahead = False
     if switches.work_conserving:
-        if g.heaps.size[CHOICE + device] == 0:
+        if run.heaps.size[CHOICE + device] == 0:
             return 0
-        position = pop(g.heaps, CHOICE + device)
+        position = pop(run.heaps, CHOICE + device)
         operator = p.topological_order[position]
     else:
-        if g.head[device] == g.tail[device]:
+        if run.head[device] == run.tail[device]:
             return 0
-        operator = g.queue[g.head[device]]
+        operator = run.queue[run.head[device]]
         if s.waiting[operator] > 0:
             return 0
-        due = max(s.ready[operator], g.issue[operator])
+        due = max(s.ready[operator], run.issue[operator])
         if due > now:
-            if g.alarm[device] < due:
-                g.alarm[device] = due
-                push(g.heaps, EVENTS, due, ALARM + device)
+            if run.alarm[device] < due:
+                run.alarm[device] = due
+                push(run.heaps, EVENTS, due, ALARM + device)
             return 0
-        g.head[device] += 1
+        run.head[device] += 1
         position = int(p.position[operator])
         ahead = p.asynchronous[device]
-    g.slot[operator] = s.launched[device]
-    factor = g.factor[operator] * g.slowdown[device]
-    launch(p, s, operator, device, now, g.running[device], factor, ahead, switches)
-    g.status[operator] = RUNNING
-    g.running[device] += 1
+    run.slot[operator] = s.launched[device]
+    factor = run.factor[operator] * run.slowdown[device]
+    launch(p, s, operator, device, now, run.running[device], factor, ahead, switches)
+    run.status[operator] = RUNNING
+    run.running[device] += 1
     if switches.streams == 1:
-        push(g.heaps, EVENTS, s.finish[operator], FINISH + position)
+        push(run.heaps, EVENTS, s.finish[operator], FINISH + position)
     elif s.start[operator] > now:
-        g.sharing.stretch[operator] = 0.0
-        push(g.heaps, EVENTS, s.start[operator], BEGIN + position)
+        run.sharing.stretch[operator] = 0.0
+        push(run.heaps, EVENTS, s.start[operator], BEGIN + position)
     else:
-        _begin(p, s, g, operator, now)
-    if g.limit[0] < np.inf:
-        least = now + g.load[device]  # even without a pause, with several streams
-        work = g.factor[operator] * p.cost[operator, device]
-        g.load[device] -= work if switches.streams == 1 else work * p.occupancy[operator, device]
+        _begin(p, s, run, operator, now)
+    if run.limit[0] < np.inf:
+        least = now + run.load[device]  # even without a pause, with several streams
+        work = run.factor[operator] * p.cost[operator, device]
+        run.load[device] -= work if switches.streams == 1 else work * p.occupancy[operator, device]
         if switches.streams == 1:
-            least = s.finish[operator] + g.load[device]
-        if max(least, s.finish[operator] + g.rest[operator]) > g.limit[0]:
+            least = s.finish[operator] + run.load[device]
+        if max(least, s.finish[operator] + run.rest[operator]) > run.limit[0]:
             return -1
     return 1
 
 
 @inlined
-def _begin(p: ProblemArrays, s: State, g: Progress, operator: int, now: float) -> None:
+def _begin(p: ProblemArrays, s: State, run: Progress, operator: int, now: float) -> None:
     """Let an operator run beside others; one that takes no time ends in this instant."""
-    join(g.sharing, operator, g.assignment[operator])
+    join(run.sharing, operator, run.assignment[operator])
     if s.finish[operator] == now:
-        push(g.heaps, EVENTS, now, FINISH + p.position[operator])
+        push(run.heaps, EVENTS, now, FINISH + p.position[operator])
 
 
 @inlined
-def _share(p: ProblemArrays, s: State, g: Progress, now: float, switches: Switches) -> None:
+def _share(p: ProblemArrays, s: State, run: Progress, now: float, switches: Switches) -> None:
     """Where what runs beside each other has changed, find out anew what finishes next, and when."""
     if switches.streams == 1:
         return
-    for device in range(len(g.running)):
-        if g.sharing.stirred[device]:
-            settle_down(p, s, g.sharing, device, now)
-            following = ends_next(p, s, g.sharing, device)
+    for device in range(len(run.running)):
+        if run.sharing.stirred[device]:
+            settle_down(p, s, run.sharing, device, now)
+            following = ends_next(p, s, run.sharing, device)
             if following >= 0:
-                push(g.heaps, EVENTS, s.finish[following], FINISH + p.position[following])
+                push(run.heaps, EVENTS, s.finish[following], FINISH + p.position[following])

@@ -1,13 +1,10 @@
 """Memory: the contents of every device at every moment of a run.
 
-Weights are resident from the start. An operator's outputs are resident from its start until its last
-reader has read them: a reader on the same device until it finishes, one on another device until the
-transfer has arrived. Outputs without readers stay. A copy on another device is resident from the
-start of its transfer until its readers there have finished. At one instant, memory is freed before
-any is allocated.
+Weights are resident from the start. An operator's outputs are resident from its start until its last reader has read
+them: a reader on the same device until it finishes, one on another device until the transfer has arrived. Outputs
+without readers stay. A copy on another device is resident from the start of its transfer until its readers there have
+finished. At one instant, memory is freed before any is allocated.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,34 +22,22 @@ from hetgym.sim.record import Record
 
 @dataclass(frozen=True, eq=False)
 class MemoryUse:
-    """Memory in use over time, device by device.
+    """Memory in use over time, device by device."""
 
-    Attributes:
-        time: [k] moments at which something changes, ascending [s].
-        device: [k] device of each change.
-        used: [k] bytes in use on that device from then on.
-        peak: [d] largest use of each device [byte].
-    """
-
-    time: FloatArray
-    device: IntArray
-    used: FloatArray
-    peak: FloatArray
+    time: FloatArray  # [k] moments at which something changes, ascending [s]
+    device: IntArray  # [k] device of each change
+    used: FloatArray  # [k] bytes in use on that device from then on
+    peak: FloatArray  # [d] largest use of each device [byte]
 
 
 @record
 class Changes(NamedTuple):
-    """Allocations and releases of a run, in no order; room for 2 n + 2 e of them.
+    """Allocations and releases of a run, in no order; room for 2 n + 2 e of them."""
 
-    Attributes:
-        device: device of each; ``time``: when [s]; ``size``: bytes, negative where memory is freed.
-        queue: scratch for sorting them.
-    """
-
-    device: IntArray
+    device: IntArray  # device of each; `time`: when [s]; `size`: bytes, negative where memory is freed
     time: FloatArray
     size: FloatArray
-    queue: Heaps
+    queue: Heaps  # scratch for sorting them
 
 
 def new_changes(n: int, e: int) -> Changes:
@@ -61,6 +46,7 @@ def new_changes(n: int, e: int) -> Changes:
     return Changes(np.zeros(count, np.int32), np.zeros(count), np.zeros(count), new_heaps([count]))
 
 
+# Two changes for each edge that leaves its device, and two for each operator: `last` is the time of its last reader.
 @lean
 def write_changes(
     p: ProblemArrays,
@@ -73,21 +59,12 @@ def write_changes(
     copies: bool,
     found: Changes,
 ) -> int:
-    """Write down all allocations and releases.
+    """Write down all allocations and releases; return their number.
 
     Args:
-        p: the problem.
         output: [n] bytes of operators' outputs.
-        assignment: [n] devices.
-        start: [n] starts of operators [s].
-        finish: [n] their ends [s].
-        sent: [e] starts of transfers [s].
-        arrived: [e] their ends [s].
+        start, finish: [n] starts and ends of operators [s]; and [e] ``sent``, ``arrived``, those of transfers [s].
         copies: false to leave out those of copies on other devices.
-        found: overwritten.
-
-    Returns:
-        Their number.
     """
     count = 0
     for i in range(len(output)):
@@ -117,15 +94,7 @@ def _note(found: Changes, count: int, device: int, time: float, size: float) -> 
 # Within one moment releases come first, so the memory in use then is highest at the end of the moment.
 @step
 def write_peaks(found: Changes, count: int, resident: FloatArray, used: FloatArray, peak: FloatArray) -> None:
-    """Largest memory in use on each device.
-
-    Args:
-        found: allocations and releases.
-        count: their number.
-        resident: [d] bytes of weights.
-        used: [d] scratch.
-        peak: [d] overwritten [byte].
-    """
+    """Write the largest memory in use on each device to ``peak``, [d], beside ``resident`` weights [byte]."""
     for d in range(len(peak)):
         used[d], peak[d] = 0.0, resident[d]
     for k in range(count):
@@ -147,12 +116,7 @@ def resident_weights(problem: Problem, assignment: IntArray) -> FloatArray:
 
 
 def memory_use(trace: Record, cached: bool = False) -> MemoryUse:
-    """Follow allocations and releases through a run.
-
-    Args:
-        trace: a finished run.
-        cached: true if readers of a tensor on one device share one copy of it.
-    """
+    """Follow allocations and releases through a run; if ``cached``, readers of a tensor on one device share a copy."""
     problem, assignment = trace.problem, trace.assignment
     found = new_changes(problem.num_operators, problem.num_edges)
     start, finish, sent, arrived = (

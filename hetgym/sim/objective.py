@@ -1,7 +1,5 @@
 """Objectives: what a plan is to keep small, relative to another run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 from hetgym._input.config import check_number
@@ -13,11 +11,6 @@ from hetgym.sim.trace import Trace
 class Objective:
     """A weighted sum of the makespan, the energy and the rent of a run, each relative to those of a reference.
 
-    Args:
-        makespan: weight of the makespan.
-        energy: weight of the energy.
-        cost: weight of the rent.
-
     Raises:
         ConfigError: a weight that is negative or not finite, or no weight above 0.
 
@@ -25,9 +18,9 @@ class Objective:
     Objective(makespan=0.25, energy=0.75, cost=0.0)
     """
 
-    makespan: float = 0.0
-    energy: float = 0.0
-    cost: float = 0.0
+    makespan: float = 0.0  # weight of the makespan
+    energy: float = 0.0  # weight of the energy
+    cost: float = 0.0  # weight of the rent
 
     def __post_init__(self) -> None:
         for name in OBJECTIVES:
@@ -60,11 +53,7 @@ OBJECTIVES = tuple(field.name for field in fields(Objective))
 
 
 def quantity(trace: Trace, name: str) -> float:
-    """The makespan [s], energy [J] or cost [currency] of a run.
-
-    Raises:
-        ProblemError: the problem does not state the powers, or the prices.
-    """
+    """The makespan [s], energy [J] or cost [currency] of a run; ProblemError where powers or prices are not stated."""
     return trace.energy.total if name == "energy" else float(getattr(trace, name))
 
 

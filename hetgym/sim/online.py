@@ -1,7 +1,6 @@
 """Online scheduling: a callable decides during the run.
 
-The simulator stops at every moment at which operators can be committed to devices and calls the
-scheduler, which is any Python callable::
+The simulator stops at every moment at which operators can be committed to devices and calls the scheduler::
 
     def fastest(situation):
         operator = situation.ready[0]
@@ -9,11 +8,9 @@ scheduler, which is any Python callable::
 
     trace = hetgym.sim.online(problem, fastest, runtime="links")
 
-Nothing is known in advance: an operator becomes ready when its predecessors have finished, its inputs
-move when it is committed, and devices may slow down or be lost during the run.
+Nothing is known in advance: an operator becomes ready when its predecessors have finished, its inputs move when it is
+committed, and devices may slow down or be lost during the run.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
@@ -72,13 +69,9 @@ class Estimate(NamedTuple):
 
     Each transfer is estimated by itself, given the current bookings of the links. Each device is assumed
     to run its queued operators one after the other, without noise.
-
-    Attributes:
-        arrival: [d] arrival of its last input [s]; inf where it cannot run.
-        start: [d] its start [s]; inf where it cannot run.
-        finish: [d] its finish [s]; inf where it cannot run.
     """
 
+    # arrival, start, finish: [d] arrival of its last input, start and finish [s]; inf where it cannot run
     arrival: FloatArray
     start: FloatArray
     finish: FloatArray
@@ -117,21 +110,19 @@ class Situation(Protocol):
         """Estimated times of an operator on each device if it were committed now."""
 
 
-Decision = tuple[int, int] | None
-"""An operator and the device that it is committed to, or None: wait."""
+Decision = tuple[int, int] | None  # An operator and the device that it is committed to, or None: wait
 
 
 class OnlineSimulation:
     """A run that advances from decision to decision.
 
-    While :attr:`over` is false the caller must :meth:`commit` one of the operators that are
-    :attr:`ready`, or :meth:`wait`. :func:`online` is the loop around it.
+    While :attr:`over` is false the caller must :meth:`commit` one of the :attr:`ready` operators, or :meth:`wait`.
+    :func:`online` is the loop around it.
 
     Args:
-        problem: the problem to run.
-        runtime: a preset's name, or the switches. ``order`` is left to the decisions. A reader requests
-            its inputs when it is committed; with ``transfers="cached"`` it reuses a copy that the device
-            holds or awaits. The host of an accelerator issues an operator once it is committed.
+        runtime: as for :func:`~hetgym.simulate`; ``order`` is left to the decisions. A reader requests its inputs when
+            it is committed; with ``transfers="cached"`` it reuses a copy that the device holds or awaits. The host of
+            an accelerator issues an operator once it is committed.
         release: [n] time at which each operator becomes known [s], for jobs that arrive late.
         changes: slow-downs and losses.
 
@@ -205,8 +196,8 @@ class OnlineSimulation:
             InvalidSchedule: the operator is not ready.
         """
         self._check_ready(operator)
-        p, s, g = self.problem.arrays, self._state, self._progress
-        decisions.look(p, s, g, int(operator), self._switches, *self._guess)
+        p, s, run = self.problem.arrays, self._state, self._progress
+        decisions.look(p, s, run, int(operator), self._switches, *self._guess)
         return Estimate(*(times.copy() for times in self._guess))
 
     def commit(self, operator: int, device: int) -> None:
@@ -267,10 +258,10 @@ class OnlineSimulation:
             raise InvalidSchedule(f"online: operator {operator} is not ready; ready: {self.ready.tolist()}")
 
     def _decide(self, operator: int, device: int = 0) -> int:
-        p, s, g = self.problem, self._state, self._progress
-        outcome = decisions.decide(p.arrays, s, g, self._flows, operator, device, self._switches)
-        if not g.alive.all():
-            lost = ~np.isfinite(p.cost[:, g.alive]).any(axis=1) & (g.status < RUNNING)
+        p, s, run = self.problem, self._state, self._progress
+        outcome = decisions.decide(p.arrays, s, run, self._flows, operator, device, self._switches)
+        if not run.alive.all():
+            lost = ~np.isfinite(p.cost[:, run.alive]).any(axis=1) & (run.status < RUNNING)
             for i in np.flatnonzero(lost):
                 name = p.operator_names[i]
                 raise InvalidSchedule(f"online: no device is left that can run operator {i} ({name!r})")
@@ -289,12 +280,9 @@ def online(
     """Run a problem under a scheduler that decides during the run.
 
     Args:
-        problem: the problem to run.
         decide: called while operators are ready, until it returns None or none is ready; then again
             as soon as an operator has finished or been released, or a device has changed.
-        runtime: a preset's name, or the switches; see :class:`OnlineSimulation`.
-        release: [n] time at which each operator becomes known [s], for jobs that arrive late.
-        changes: slow-downs and losses.
+        runtime, release, changes: see :class:`OnlineSimulation`.
 
     Returns:
         The finished run. Operators that ran more than once, because a device was lost, show their last run.
@@ -337,11 +325,7 @@ def _release(problem: Problem, release: npt.ArrayLike | None) -> FloatArray:
 
 
 def changes_of(problem: Problem, changes: Sequence[SlowDown | Loss]) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Device, factor (inf for a loss) and moment of each change.
-
-    Raises:
-        ConfigError: a change that makes no sense.
-    """
+    """Device, factor (inf for a loss) and moment of each change; ConfigError for one that makes no sense."""
     for change in changes:
         if not isinstance(change, SlowDown | Loss):
             raise ConfigError(f"online: a change is a SlowDown or a Loss, not {change!r}")

@@ -1,10 +1,8 @@
 """Progress: the arrays that a run with a clock keeps besides the state.
 
-A run is a schedule whose operators are all committed to devices at time 0, or one whose operators are
-committed during it. Both are the same record, and :mod:`hetgym.sim.loop` runs both.
+A run is a schedule whose operators are all committed to devices at time 0, or one whose operators are committed during
+it. Both are the same record, and :mod:`hetgym.sim.loop` runs both.
 """
-
-from __future__ import annotations
 
 from typing import NamedTuple
 
@@ -29,8 +27,7 @@ with several streams), is released, or has all inputs (numbered by its topologic
 operator (by device); a flow begins (by edge); a device changes (by change). Events of one instant are processed in this
 order."""
 
-NUMBER = (1 << 40) - 1
-"""Mask of the number in an event."""
+NUMBER = (1 << 40) - 1  # Mask of the number in an event
 
 EVENTS, ASKED, CHOICE = 0, 1, 2
 """Heaps of a run. :data:`EVENTS` holds events by time. :data:`ASKED` holds edges to be pushed, by their producer's
@@ -45,72 +42,44 @@ class Progress(NamedTuple):
 
     A committed operator stands in its device's queue. A work-conserving device has no queue: it takes the
     operator of highest priority whose inputs have arrived.
-
-    Attributes:
-        status: [n] :data:`WAITING`, :data:`OPEN`, :data:`QUEUED`, :data:`RUNNING` or :data:`DONE`.
-        missing: [n] predecessors that are not :data:`DONE`, and one more until the operator is released;
-            only kept for operators whose inputs have not been requested.
-        assignment: [n] device, -1 while not committed.
-        issue: [n] time at which the host has issued the operator [s].
-        slot: [n] position of each launched operator in its device's order of launches.
-        factor: [n] noise, as a factor of each run time.
-        priority: [n] larger first, ties by topological position; only if work-conserving.
-        queue: [q] operators committed to each device, in their order, device after device.
-        head: [d] index in ``queue`` of each device's first operator that has not started.
-        tail: [d] index after its last operator.
-        pulled: [d] index after its last operator whose inputs were requested; only if transfers are aggregated.
-        running: [d] number of operators that run now.
-        host: [d] time until which each device's host is busy [s].
-        alarm: [d] time of the latest alarm set for each device's next operator [s].
-        slowdown: [d] current factor of run times.
-        alive: [d] true if the device still exists.
-        changed: [c] device of each change.
-        change: [c] its new slow-down, inf for a loss.
-        clock: [1] the time [s].
-        tally: [3] number of open operators; number of done operators; number of the change that is due.
-        message: [d] scratch: bytes from each source device.
-        limit: [1] a run of a schedule ends as soon as its makespan must exceed this [s].
-        rest: [n] time that must follow each operator's finish, and [d] ``load``, that of the operators still to be
-            launched on each device [s]; only read below a limit.
-        sharing: what runs on devices with several streams.
-        heaps: see :data:`EVENTS`.
     """
 
-    status: IntArray
+    status: IntArray  # [n] WAITING, OPEN, QUEUED, RUNNING or DONE
+    # [n] predecessors that are not DONE, and one more until the operator is released; only kept for operators whose
+    # inputs have not been requested
     missing: IntArray
-    assignment: IntArray
-    issue: FloatArray
-    slot: IntArray
-    factor: FloatArray
-    priority: FloatArray
-    queue: IntArray
-    head: IntArray
-    tail: IntArray
-    pulled: IntArray
-    running: IntArray
-    host: FloatArray
-    alarm: FloatArray
-    slowdown: FloatArray
-    alive: BoolArray
-    changed: IntArray
-    change: FloatArray
-    clock: FloatArray
-    tally: IntArray
-    message: FloatArray
-    limit: FloatArray
+    assignment: IntArray  # [n] device, -1 while not committed
+    issue: FloatArray  # [n] time at which the host has issued the operator [s]
+    slot: IntArray  # [n] position of each launched operator in its device's order of launches
+    factor: FloatArray  # [n] noise, as a factor of each run time
+    priority: FloatArray  # [n] larger first, ties by topological position; only if work-conserving
+    queue: IntArray  # [q] operators committed to each device, in their order, device after device
+    head: IntArray  # [d] index in `queue` of each device's first operator that has not started
+    tail: IntArray  # [d] index after its last operator
+    pulled: IntArray  # [d] index after its last operator whose inputs were requested; only if transfers are aggregated
+    running: IntArray  # [d] number of operators that run now
+    host: FloatArray  # [d] time until which each device's host is busy [s]
+    alarm: FloatArray  # [d] time of the latest alarm set for each device's next operator [s]
+    slowdown: FloatArray  # [d] current factor of run times
+    alive: BoolArray  # [d] true if the device still exists
+    changed: IntArray  # [c] device of each change
+    change: FloatArray  # [c] its new slow-down, inf for a loss
+    clock: FloatArray  # [1] the time [s]
+    tally: IntArray  # [3] number of open operators; number of done operators; number of the change that is due
+    message: FloatArray  # [d] scratch: bytes from each source device
+    limit: FloatArray  # [1] a run of a schedule ends as soon as its makespan must exceed this [s]
+    # [n] time that must follow each operator's finish, and [d] `load`, that of the operators still to be launched on
+    # each device [s]; only read below a limit
     rest: FloatArray
     load: FloatArray
-    sharing: Sharing
-    heaps: Heaps
+    sharing: Sharing  # what runs on devices with several streams
+    heaps: Heaps  # see EVENTS
 
 
 def schedule_progress(p: ProblemArrays, switches: Switches, factor: FloatArray, needed: bool) -> Progress:
     """Allocate for runs of schedules.
 
     Args:
-        p: the problem.
-        switches: of the runtime.
-        factor: [n] noise, as a factor of each run time.
         needed: false if no run with a clock will follow, so that next to nothing is allocated.
     """
     n, e = (p.cost.shape[0], len(p.successor)) if needed else (0, 0)
@@ -123,15 +92,7 @@ def schedule_progress(p: ProblemArrays, switches: Switches, factor: FloatArray, 
 def online_progress(
     p: ProblemArrays, switches: Switches, factor: FloatArray, changed: IntArray, change: FloatArray
 ) -> Progress:
-    """Allocate for one run whose operators are committed during it.
-
-    Args:
-        p: the problem.
-        switches: of the runtime, not work-conserving.
-        factor: [n] noise, as a factor of each run time.
-        changed: [c] device of each change.
-        change: [c] its new slow-down, inf for a loss.
-    """
+    """Allocate for one run whose operators are committed during it."""
     (n, d), e = p.cost.shape, len(p.successor)
     losses = int(np.isinf(change).sum())  # after each loss, every operator may have to run once more
     room = (1 + losses) * (_events(switches) * n + e) + len(change) * (2 + min(switches.streams, n)) + 1
@@ -188,47 +149,47 @@ def _progress(
     )
 
 
-def launch_order(g: Progress) -> tuple[IntArray, ...]:
+def launch_order(run: Progress) -> tuple[IntArray, ...]:
     """For each device its operators in the order of their launches, for a run with decisions.
 
     Operators that ran more than once, because a device was lost, count where they ran last.
     """
-    room = len(g.queue) // len(g.head)
-    launched = [g.queue[device * room : head] for device, head in enumerate(g.head.tolist())]
-    if g.alive.all():
+    room = len(run.queue) // len(run.head)
+    launched = [run.queue[device * room : head] for device, head in enumerate(run.head.tolist())]
+    if run.alive.all():
         return tuple(row.copy() for row in launched)
-    return tuple(row[g.assignment[row] == device] for device, row in enumerate(launched))
+    return tuple(row[run.assignment[row] == device] for device, row in enumerate(launched))
 
 
 @step
-def clear(p: ProblemArrays, s: State, g: Progress, flows: fair.Flows) -> None:
+def clear(p: ProblemArrays, s: State, run: Progress, flows: fair.Flows) -> None:
     """Return a run to time 0: nothing is committed or requested, and no event is due."""
     reset(p, s)
     fair.clear(flows)
-    sharing.clear(g.sharing)
+    sharing.clear(run.sharing)
     for edge in range(len(s.sent)):
         s.sent[edge] = np.inf
         s.arrived[edge] = np.inf
-    for i in range(len(g.status)):
-        g.status[i] = WAITING
-        g.missing[i] = s.waiting[i]
-        g.assignment[i] = -1
-        g.issue[i] = 0.0
-    for device in range(len(g.running)):
-        g.running[device] = 0
-        g.host[device] = 0.0
-        g.alarm[device] = 0.0
-        g.slowdown[device] = 1.0
-        g.alive[device] = True
-    g.clock[0] = 0.0
-    g.tally[0] = 0
-    g.tally[1] = 0
-    for heap in range(len(g.heaps.size)):
-        g.heaps.size[heap] = 0
+    for i in range(len(run.status)):
+        run.status[i] = WAITING
+        run.missing[i] = s.waiting[i]
+        run.assignment[i] = -1
+        run.issue[i] = 0.0
+    for device in range(len(run.running)):
+        run.running[device] = 0
+        run.host[device] = 0.0
+        run.alarm[device] = 0.0
+        run.slowdown[device] = 1.0
+        run.alive[device] = True
+    run.clock[0] = 0.0
+    run.tally[0] = 0
+    run.tally[1] = 0
+    for heap in range(len(run.heaps.size)):
+        run.heaps.size[heap] = 0
 
 
 @inlined
-def open_up(g: Progress, operator: int) -> None:
+def open_up(run: Progress, operator: int) -> None:
     """Mark an operator as one that may be committed."""
-    g.status[operator] = OPEN
-    g.tally[0] += 1
+    run.status[operator] = OPEN
+    run.tally[0] += 1

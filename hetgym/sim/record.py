@@ -1,7 +1,5 @@
 """Record: a finished run as arrays, and the figures that follow directly from them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,53 +11,33 @@ from hetgym.sim.runtime import Runtime
 
 
 class Transfer(NamedTuple):
-    """One tensor on its way between two devices.
+    """One tensor on its way between two devices."""
 
-    Attributes:
-        edge: number of the edge.
-        source: device that sends.
-        target: device that receives.
-        start: start of the transfer [s].
-        finish: its end [s].
-    """
-
-    edge: int
-    source: int
-    target: int
-    start: float
-    finish: float
+    edge: int  # number of the edge
+    source: int  # device that sends
+    target: int  # device that receives
+    start: float  # start of the transfer [s]
+    finish: float  # its end [s]
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The operators and transfers of one run with their times.
+    """The operators and transfers of one run with their times."""
 
-    Attributes:
-        problem: the problem that was run.
-        assignment: [n] device of each operator.
-        start: [n] start of each operator [s].
-        finish: [n] finish of each operator [s].
-        sent: [e] start of each edge's transfer [s].
-        arrived: [e] its end [s]; equal to ``sent`` if it stayed on a device.
-        runtime: name of the runtime.
-        scheduler: name of the scheduler.
-        switches: of the runtime.
-        order: for each device its operators in the order of their launches; empty if it was not recorded.
-            Times alone do not determine it where operators have zero duration.
-        speed: [n] clock of the device during each operator, as a share of the full clock, which ``problem`` already
-            contains in its run times; None = the full clock.
-    """
-
-    problem: Problem
-    assignment: IntArray
-    start: FloatArray
-    finish: FloatArray
-    sent: FloatArray
-    arrived: FloatArray
-    runtime: str
-    scheduler: str = ""
-    switches: Runtime = field(default_factory=Runtime)
+    problem: Problem  # the problem that was run
+    assignment: IntArray  # [n] device of each operator
+    start: FloatArray  # [n] start of each operator [s]
+    finish: FloatArray  # [n] finish of each operator [s]
+    sent: FloatArray  # [e] start of each edge's transfer [s]
+    arrived: FloatArray  # [e] its end [s]; equal to `sent` if it stayed on a device
+    runtime: str  # name of the runtime
+    scheduler: str = ""  # name of the scheduler
+    switches: Runtime = field(default_factory=Runtime)  # of the runtime
+    # for each device its operators in the order of their launches; empty if it was not recorded. Times alone do not
+    # determine it where operators have zero duration.
     order: tuple[IntArray, ...] = ()
+    # [n] clock of the device during each operator, as a share of the full clock, which `problem` already contains in
+    # its run times; None = the full clock
     speed: FloatArray | None = None
 
     @property

@@ -1,11 +1,9 @@
 """Requests: the transfers of a run with a clock.
 
-A transfer is requested as soon as its producer has finished and its reader is committed to a device.
-If the reader was committed before, the producer *pushes*; if the producer finished before, the reader
-*fetches*. Where transfers are aggregated the reader *pulls* all its inputs at once.
+A transfer is requested as soon as its producer has finished and its reader is committed to a device. If the reader was
+committed before, the producer *pushes*; if the producer finished before, the reader *fetches*. Where transfers are
+aggregated the reader *pulls* all its inputs at once.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
@@ -19,44 +17,44 @@ from hetgym.sim.progress import EVENTS, FLOW, Progress
 
 @inlined
 def push_edge(
-    p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, edge: int, now: float, switches: Switches
+    p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, edge: int, now: float, switches: Switches
 ) -> None:
     """Send one output of an operator that just finished to another device.
 
-    With cached transfers one copy, of the largest size, serves all readers that are committed to the
-    device; it is booked under the first of their edges.
+    With cached transfers one copy, of the largest size, serves all readers that are committed to the device; it is
+    booked under the first of their edges.
     """
     copy, size = -1, float(p.edge_bytes[edge])
     if switches.transfers == CACHED:
         operator = p.edge_source[edge]
-        leader = shares_copy(p, g.assignment, edge, p.successor_pointer[operator])
+        leader = shares_copy(p, run.assignment, edge, p.successor_pointer[operator])
         if leader < edge:
             copy = leader
         else:
-            size = copy_size(p, g.assignment, edge, p.successor_pointer[operator + 1])
-    _send(p, s, g, flows, edge, copy, size, now, switches)
+            size = copy_size(p, run.assignment, edge, p.successor_pointer[operator + 1])
+    _send(p, s, run, flows, edge, copy, size, now, switches)
 
 
 @inlined
 def fetch_edge(
-    p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, edge: int, now: float, switches: Switches
+    p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, edge: int, now: float, switches: Switches
 ) -> None:
     """Request one input, produced on another device, for an operator that was just committed."""
     copy = -1
     if switches.transfers == CACHED:
-        copy = find_copy(p, s, g, edge, g.assignment[p.successor[edge]])
-    _send(p, s, g, flows, edge, copy, float(p.edge_bytes[edge]), now, switches)
+        copy = find_copy(p, s, run, edge, run.assignment[p.successor[edge]])
+    _send(p, s, run, flows, edge, copy, float(p.edge_bytes[edge]), now, switches)
 
 
 @inlined
-def find_copy(p: ProblemArrays, s: State, g: Progress, edge: int, device: int) -> int:
+def find_copy(p: ProblemArrays, s: State, run: Progress, edge: int, device: int) -> int:
     """An edge whose transfer took this edge's tensor to the device already, or will; -1 if there is none."""
     source = p.edge_source[edge]
     for other in range(p.successor_pointer[source], p.successor_pointer[source + 1]):
         if (
             other != edge
             and p.edge_tensor[other] == p.edge_tensor[edge]
-            and g.assignment[p.successor[other]] == device
+            and run.assignment[p.successor[other]] == device
             and s.sent[other] < np.inf
             and p.edge_bytes[other] >= p.edge_bytes[edge]
         ):
@@ -68,7 +66,7 @@ def find_copy(p: ProblemArrays, s: State, g: Progress, edge: int, device: int) -
 def _send(
     p: ProblemArrays,
     s: State,
-    g: Progress,
+    run: Progress,
     flows: fair.Flows,
     edge: int,
     copy: int,
@@ -79,15 +77,8 @@ def _send(
     """Take a tensor to the device of an edge's reader.
 
     Args:
-        p: the problem.
-        s: the state.
-        g: the run.
-        flows: under fair sharing.
-        edge: the edge; its ends are on different devices.
         copy: an edge whose transfer already brings the tensor, -1 if there is none.
         size: bytes of the new transfer if there is none.
-        now: the time [s].
-        switches: of the runtime.
     """
     if copy >= 0 and s.arrived[copy] < np.inf:
         settle(p, s, edge, s.sent[copy], s.arrived[copy])
@@ -96,10 +87,10 @@ def _send(
         s.sent[edge] = s.sent[copy]
         fair.join(flows, copy, edge)
         return
-    a, b = g.assignment[p.edge_source[edge]], g.assignment[p.successor[edge]]
+    a, b = run.assignment[p.edge_source[edge]], run.assignment[p.successor[edge]]
     if switches.communication == FAIR:
         s.sent[edge] = now
-        _open_flow(p, g, flows, edge, a, b, size, now)
+        _open_flow(p, run, flows, edge, a, b, size, now)
     else:
         sent, arrived = book_transfer(p, switches.communication, s.link_free, s.channel_free, a, b, size, now)
         settle(p, s, edge, sent, arrived)
@@ -107,12 +98,12 @@ def _send(
 
 @inlined
 def _open_flow(
-    p: ProblemArrays, g: Progress, flows: fair.Flows, edge: int, a: int, b: int, size: float, now: float
+    p: ProblemArrays, run: Progress, flows: fair.Flows, edge: int, a: int, b: int, size: float, now: float
 ) -> None:
     """Let a flow begin when its latency is over."""
     flows.size[edge] = size
     flows.route[edge] = a * p.cost.shape[1] + b
-    push(g.heaps, EVENTS, now + p.latency[a, b], FLOW + edge)
+    push(run.heaps, EVENTS, now + p.latency[a, b], FLOW + edge)
 
 
 # A first pass over the inputs adds up the bytes of each source device's message, in the order of the inputs,
@@ -120,29 +111,29 @@ def _open_flow(
 # transfer, and a pass over the inputs settles the edges that it serves: at most d further passes.
 @inlined
 def pull(
-    p: ProblemArrays, s: State, g: Progress, flows: fair.Flows, operator: int, now: float, switches: Switches
+    p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, operator: int, now: float, switches: Switches
 ) -> None:
     """Request the inputs of a committed operator: one message from each other device that holds any."""
-    b = g.assignment[operator]
+    device = run.assignment[operator]
     first, last = p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]
-    for a in range(len(g.message)):
-        g.message[a] = -1.0
+    for a in range(len(run.message)):
+        run.message[a] = -1.0
     for k in range(first, last):
-        a = g.assignment[p.predecessor[k]]
-        if a != b:
-            g.message[a] = max(0.0, g.message[a]) + p.edge_bytes[p.predecessor_edge[k]]
-    for a in range(len(g.message)):
-        if g.message[a] < 0.0:
+        a = run.assignment[p.predecessor[k]]
+        if a != device:
+            run.message[a] = max(0.0, run.message[a]) + p.edge_bytes[p.predecessor_edge[k]]
+    for a in range(len(run.message)):
+        if run.message[a] < 0.0:
             continue
         leader = -1
         sent, arrived = now, now
         if switches.communication != FAIR:
             sent, arrived = book_transfer(
-                p, switches.communication, s.link_free, s.channel_free, a, b, g.message[a], now
+                p, switches.communication, s.link_free, s.channel_free, a, device, run.message[a], now
             )
         for k in range(first, last):
             edge = p.predecessor_edge[k]
-            if g.assignment[p.predecessor[k]] != a:
+            if run.assignment[p.predecessor[k]] != a:
                 continue
             if switches.communication != FAIR:
                 settle(p, s, edge, sent, arrived)
@@ -150,6 +141,6 @@ def pull(
             s.sent[edge] = now
             if leader < 0:
                 leader = edge
-                _open_flow(p, g, flows, edge, a, b, g.message[a], now)
+                _open_flow(p, run, flows, edge, a, device, run.message[a], now)
             else:
                 fair.join(flows, leader, edge)

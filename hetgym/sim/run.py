@@ -1,7 +1,5 @@
 """Choosing how to run: by the sweep where that is exact, by the event loop otherwise."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -17,27 +15,15 @@ from hetgym.sim.sweep import run_orders
 
 
 class Setting(NamedTuple):
-    """A runtime prepared for one problem.
+    """A runtime prepared for one problem."""
 
-    Attributes:
-        switches: the kernel's.
-        factor: [n] noise, as a factor of each run time.
-        clock: true if the order of events matters, so that the run needs a clock.
-    """
-
-    switches: Switches
-    factor: FloatArray
-    clock: bool
+    switches: Switches  # the kernel's
+    factor: FloatArray  # [n] noise, as a factor of each run time
+    clock: bool  # true if the order of events matters, so that the run needs a clock
 
 
 def setting(problem: Problem, runtime: Runtime, by_priority: bool = False) -> Setting:
-    """Prepare a runtime for schedules of a problem.
-
-    Args:
-        problem: the problem that will be run.
-        runtime: the switches.
-        by_priority: true if schedules give priorities instead of device orders.
-    """
+    """Prepare a runtime for schedules of a problem; ``by_priority`` if they give priorities, not device orders."""
     switches = Switches(
         communication=COMMUNICATION.index(runtime.communication),
         transfers=TRANSFERS.index(runtime.transfers),
@@ -61,19 +47,12 @@ def online_setting(problem: Problem, runtime: Runtime) -> Setting:
 
 
 class Workspace(NamedTuple):
-    """The arrays that simulations of one problem write; reused from run to run.
+    """The arrays that simulations of one problem write; reused from run to run."""
 
-    Attributes:
-        state: the result of the last simulation.
-        progress: of the event loop; next to nothing is allocated without a clock.
-        flows: of fair sharing; next to nothing is allocated otherwise.
-        stack: [n + 1] scratch of a run without a clock.
-    """
-
-    state: State
-    progress: Progress
-    flows: Flows
-    stack: IntArray
+    state: State  # the result of the last simulation
+    progress: Progress  # of the event loop; next to nothing is allocated without a clock
+    flows: Flows  # of fair sharing; next to nothing is allocated otherwise
+    stack: IntArray  # [n + 1] scratch of a run without a clock
 
 
 def new_workspace(p: ProblemArrays, how: Setting) -> Workspace:
@@ -85,7 +64,7 @@ def new_workspace(p: ProblemArrays, how: Setting) -> Workspace:
 
 def run(
     p: ProblemArrays,
-    w: Workspace,
+    room: Workspace,
     assignment: IntArray,
     order: IntArray,
     order_pointer: IntArray,
@@ -101,7 +80,7 @@ def run(
     makespan = np.empty(len(assignment))
     schedules = (assignment, order, order_pointer)
     if how.clock:
-        done = run_schedules(p, w.state, w.progress, w.flows, *schedules, priority, how.switches, makespan)
+        done = run_schedules(p, room.state, room.progress, room.flows, *schedules, priority, how.switches, makespan)
     else:
-        done = run_orders(p, w.state, w.stack, *schedules, how.factor, how.switches, makespan)
+        done = run_orders(p, room.state, room.stack, *schedules, how.factor, how.switches, makespan)
     return makespan, done

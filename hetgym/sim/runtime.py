@@ -1,7 +1,5 @@
 """Runtime: the switches of the simulated runtime."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
@@ -12,14 +10,9 @@ from hetgym.errors import ConfigError, suggestion, unknown_name
 COMMUNICATION = ("free", "fifo", "fair", "endpoint")
 """Values of :attr:`Runtime.communication`; their positions are the kernel's codes."""
 
-TRANSFERS = ("per_edge", "cached", "aggregated")
-"""Values of :attr:`Runtime.transfers`; their positions are the kernel's codes."""
-
-MEMORY = ("off", "track", "enforce")
-"""Values of :attr:`Runtime.memory`."""
-
-ORDER = ("fixed", "priority", "ready")
-"""Values of :attr:`Runtime.order`."""
+TRANSFERS = ("per_edge", "cached", "aggregated")  # Values of Runtime.transfers; their positions are the kernel's codes
+MEMORY = ("off", "track", "enforce")  # Values of Runtime.memory
+ORDER = ("fixed", "priority", "ready")  # Values of Runtime.order
 
 MAX_NOISE = 10.0
 MAX_STREAMS = 1024
@@ -29,25 +22,23 @@ MAX_STREAMS = 1024
 class Runtime:
     """The switches of the simulated runtime, independent of each other; the defaults are the textbook model.
 
-    A transfer takes latency + bytes / bandwidth of its route; a transfer of no bytes still pays the
-    latency. Transfers requested at the same instant are booked in the order of the producers' positions
-    in their devices' orders, then by consumer id, then by edge index.
+    A transfer takes latency + bytes / bandwidth of its route; one of no bytes still pays the latency. Transfers
+    requested at the same instant are booked in the order of the producers' positions in their devices' orders, then by
+    consumer id, then by edge index.
 
     Args:
-        communication: ``"free"``, transfers never contend; ``"fifo"``, a directed link carries one
-            transfer at a time, in the order of the requests, and a transfer holds every link of its
-            route, latency included; ``"fair"``, after the latency the active flows share every link of
-            their routes by max-min fairness; ``"endpoint"``, a device sends one and receives one
-            transfer at a time.
-        transfers: ``"per_edge"``, pushed when the producer finishes, once for each reader;
-            ``"cached"``, pushed when the producer finishes, but a tensor goes to a device only once, at
-            the largest byte count of its edges there; ``"aggregated"``, pulled as one message from each
-            device when the reader's predecessors have all finished and, in a fixed order, the inputs of
-            the operators before it on its device have been pulled.
-        dispatch: host time for every launched operator [s]. In a fixed order an accelerator's host runs
-            ahead of it: it has issued the k-th operator after k times the dispatch time. A CPU is its own
-            host: after the inputs have arrived, the stream that takes an operator spends the time before
-            the operator starts. Without a fixed order every device does so.
+        communication: ``"free"``, transfers never contend; ``"fifo"``, a directed link carries one transfer at a time,
+            in the order of the requests, and a transfer holds every link of its route, latency included; ``"fair"``,
+            after the latency the active flows share every link of their routes by max-min fairness; ``"endpoint"``, a
+            device sends one and receives one transfer at a time.
+        transfers: ``"per_edge"``, pushed when the producer finishes, once for each reader; ``"cached"``, pushed when
+            the producer finishes, but a tensor goes to a device only once, at the largest byte count of its edges
+            there; ``"aggregated"``, pulled as one message from each device when the reader's predecessors have all
+            finished and, in a fixed order, the inputs of the operators before it on its device have been pulled.
+        dispatch: host time for every launched operator [s]. In a fixed order an accelerator's host runs ahead of it: it
+            has issued the k-th operator after k times the dispatch time. A CPU is its own host: after the inputs have
+            arrived, the stream that takes an operator spends the time before it starts. Without a fixed order every
+            device does so.
         streams: number of operators that a device may run at the same time; in a fixed order they start
             in that order. They share the device: while their occupancies (:attr:`hetgym.Problem.occupancy`) sum to at
             most 1 each runs at full speed; beyond that all slow down by the sum.
@@ -56,7 +47,6 @@ class Runtime:
         memory: ``"off"``; ``"track"``, record each device's use over time; ``"enforce"``, also refuse
             a run that exceeds a capacity.
         noise: standard deviation of the logarithm of each run time; the median is unchanged.
-        seed: of the noise.
         order: ``"fixed"``, the schedule's device orders (or its priorities, if it has those);
             ``"priority"``, work-conserving: a free device takes the first of its operators, in the
             schedule's order, whose inputs have arrived; ``"ready"``, first come, first served: a free device takes

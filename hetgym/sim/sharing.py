@@ -3,11 +3,7 @@
 An operator needs a share of its device, its *occupancy*, to run at full speed. While the occupancies of what runs sum
 to at most 1, everything does. Beyond that all of it slows down by the sum (processor sharing). So the work that a
 device does in a time, run times at full speed weighted by occupancy, never exceeds that time.
-
-Devices with one stream need none of this.
 """
-
-from __future__ import annotations
 
 from typing import NamedTuple
 
@@ -22,19 +18,12 @@ from hetgym.sim.kernel import State
 
 @record
 class Sharing(NamedTuple):
-    """What runs on each device, as linked lists, and how much slower than alone.
+    """What runs on each device, as linked lists, and how much slower than alone."""
 
-    Attributes:
-        first: [d] an operator that runs on the device; -1 if none does.
-        following: [n] the next one on the same device; -1 for the last.
-        stretch: [n] factor by which sharing lengthens what is left of each operator; 0 before it has begun.
-        stirred: [d] true if what runs has changed since the last :func:`settle_down`.
-    """
-
-    first: IntArray
-    following: IntArray
-    stretch: FloatArray
-    stirred: BoolArray
+    first: IntArray  # [d] an operator that runs on the device; -1 if none does
+    following: IntArray  # [n] the next one on the same device; -1 for the last
+    stretch: FloatArray  # [n] factor by which sharing lengthens what is left of each operator; 0 before it has begun
+    stirred: BoolArray  # [d] true if what runs has changed since the last settle_down
 
 
 def new_sharing(n: int, d: int) -> Sharing:

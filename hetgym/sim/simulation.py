@@ -1,7 +1,5 @@
 """simulate: run a schedule on the simulated runtime and keep everything that happened."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hetgym._types import FloatArray, IntArray
@@ -17,16 +15,7 @@ from hetgym.sim.trace import Trace
 def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "classic") -> Trace:
     """Execute a schedule in simulation.
 
-    Planned times, if the schedule has any, only give the device orders: every operator starts as
-    soon as its device, its inputs and the links allow.
-
-    Args:
-        problem: the problem to run.
-        schedule: device and order of each operator.
-        runtime: a preset's name, or the switches.
-
-    Returns:
-        Start and finish of every operator and transfer.
+    Planned times, if the schedule has any, only give the device orders: every operator starts as soon as it can.
 
     Raises:
         InvalidSchedule: the schedule is not legal for this problem.

@@ -4,8 +4,6 @@ Its results equal those of :mod:`hetgym.sim.loop` bit for bit, and it is faster:
 operator and edge once.
 """
 
-from __future__ import annotations
-
 from hetgym._kernels.jit import inlined, lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
@@ -25,13 +23,12 @@ from hetgym.sim.kernel import (
 )
 
 
-# Invariant of the sweep. ``waiting[i]`` counts the inputs of i that are not settled, and one more
-# until the operator before i on its device has run; the stack holds exactly the operators that have
-# not run and whose count is 0. Each iteration runs one of them, which settles its outputs and
-# decrements the count of the next operator of its device. All times that it reads are final: those of
-# its inputs and of its device. The order of iterations does not affect devices, nor links, because all
-# requests for a link come from one device in its order. Every operator is stacked at most once, so
-# the loop ends after at most n iterations and O(n + e) steps; if fewer ran, the orders deadlock.
+# Invariant of the sweep. ``waiting[i]`` counts the inputs of i that are not settled, and one more until the operator
+# before i on its device has run; the stack holds exactly the operators that have not run and whose count is 0. Each
+# iteration runs one of them, which settles its outputs and decrements the count of the next operator of its device. All
+# times that it reads are final: those of its inputs and of its device. The order of iterations does not affect devices,
+# nor links, because all requests for a link come from one device in its order. Every operator is stacked at most once,
+# so the loop ends after at most n iterations and O(n + e) steps; if fewer ran, the orders deadlock.
 @step
 def run_order(
     p: ProblemArrays,
@@ -43,22 +40,15 @@ def run_order(
     factor: FloatArray,
     switches: Switches,
 ) -> int:
-    """Run every device's operators in a fixed order, one at a time.
+    """Run every device's operators in a fixed order; return how many ran: less than n if the orders deadlock.
 
     Exact for transfers that are pushed, over links that pairs of devices do not share.
 
     Args:
-        p: the problem.
-        s: filled in.
         stack: [n + 1] scratch: operators that may run next.
         assignment: [n] device of each operator.
-        order: [n] operators, device after device.
-        order_pointer: [d + 1] start of each device's part.
+        order, order_pointer: [n] operators, device after device, and [d + 1] starts.
         factor: [n] noise, as a factor of each run time.
-        switches: of the runtime.
-
-    Returns:
-        Number of operators that ran: less than n if the orders deadlock.
     """
     reset(p, s)
     top = 0
@@ -101,13 +91,12 @@ def run_orders(
 ) -> int:
     """As :func:`run_order` for a batch: a row of ``assignment``, ``order`` and ``order_pointer`` for each.
 
-    The ``makespan`` of each [s] is filled in, inf for a deadlock. Returns the smallest number of operators
-    that ran in one of them.
+    Fills in the ``makespan`` of each [s], inf for a deadlock; returns the smallest number of operators that ran in one.
     """
     least = len(s.start)
-    for b in range(len(makespan)):
-        done = run_order(p, s, stack, assignment[b], order[b], order_pointer[b], factor, switches)
-        makespan[b] = makespan_of(s, done)
+    for row in range(len(makespan)):
+        done = run_order(p, s, stack, assignment[row], order[row], order_pointer[row], factor, switches)
+        makespan[row] = makespan_of(s, done)
         least = min(least, done)
     return least
 
@@ -140,12 +129,12 @@ def _deliver(
     switches: Switches,
 ) -> None:
     """Take one output of a finished operator, whose edges are ``first`` to before ``last``, to its reader."""
-    b = assignment[p.successor[edge]]
+    to = assignment[p.successor[edge]]
     if switches.communication == FREE and switches.transfers == PER_EDGE:  # on one device this takes no time, too
-        sent, arrived = book_transfer(p, FREE, s.link_free, s.channel_free, a, b, p.edge_bytes[edge], request)
+        sent, arrived = book_transfer(p, FREE, s.link_free, s.channel_free, a, to, p.edge_bytes[edge], request)
         settle(p, s, edge, sent, arrived)
         return
-    if a == b:
+    if a == to:
         settle(p, s, edge, request, request)
         return
     size = p.edge_bytes[edge]
@@ -155,5 +144,5 @@ def _deliver(
             settle(p, s, edge, s.sent[leader], s.arrived[leader])
             return
         size = copy_size(p, assignment, edge, last)
-    sent, arrived = book_transfer(p, switches.communication, s.link_free, s.channel_free, a, b, size, request)
+    sent, arrived = book_transfer(p, switches.communication, s.link_free, s.channel_free, a, to, size, request)
     settle(p, s, edge, sent, arrived)

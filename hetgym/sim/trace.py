@@ -64,9 +64,8 @@ class Trace(Record):
     def to_chrome(self) -> dict[str, Any]:
         """The run in the Chrome trace event format, which ``ui.perfetto.dev`` opens.
 
-        Devices are tracks of one process, pairs of devices that exchange data those of another, and
-        memory in use is a counter for each device if the runtime tracks it; times are in microseconds, as
-        the format requires.
+        Devices are tracks of one process, pairs of devices that exchange data those of another, and memory in use is a
+        counter for each device if the runtime tracks it; times are in microseconds, as the format requires.
         """
         p = self.problem
         links = sorted({(t.source, t.target) for t in self.transfers})

@@ -1,7 +1,5 @@
 """Boards: what data sheets say of devices that descriptions of machines only name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,25 +20,17 @@ SHIPPED = part("configs") / "boards.yaml"
 class Board:
     """A product, and the figures of its data sheet.
 
-    Args:
-        name: words that the product's name has in any order, such as ``A100 SXM4 80GB``.
-        device: fields of :class:`hetgym.Device` without its name.
-        pci: numbers of vendor and device on the PCI bus, such as ``10de:20b2``.
-        pcie: bandwidth to the host in each direction [byte/s].
-        nvlinks: number of NVLinks; 0 for none.
-        nvlink: bandwidth of one NVLink in each direction [byte/s].
-
     Raises:
         ConfigError: a name without words, or fields that no device has.
         PlatformError: a number out of range.
     """
 
-    name: str
-    device: Mapping[str, Any] = field(hash=False)
-    pci: tuple[str, ...] = ()
-    pcie: float = 15.75e9
-    nvlinks: int = 0
-    nvlink: float = 25e9
+    name: str  # words that the product's name has in any order, such as `A100 SXM4 80GB`
+    device: Mapping[str, Any] = field(hash=False)  # fields of Device without its name
+    pci: tuple[str, ...] = ()  # numbers of vendor and device on the PCI bus, such as `10de:20b2`
+    pcie: float = 15.75e9  # bandwidth to the host in each direction [byte/s]
+    nvlinks: int = 0  # number of NVLinks; 0 for none
+    nvlink: float = 25e9  # bandwidth of one NVLink in each direction [byte/s]
 
     def __post_init__(self) -> None:
         if not words(self.name):
@@ -93,7 +83,6 @@ def find_board(name: str, pci: str, boards: Sequence[Board], where: str) -> Boar
         name: name of the product; may be empty.
         pci: vendor and device on the PCI bus; may be empty.
         boards: the user's, before those of the package.
-        where: the file, for messages.
 
     Raises:
         PlatformError: none fits; the message says what to add.

@@ -1,7 +1,5 @@
 """Readers of descriptions: ``nvidia-smi topo -m``, NCCL's XML, and the XML of ``lstopo`` (hwloc 2)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
@@ -9,8 +7,7 @@ from hetgym.errors import PlatformError, shown
 from hetgym.topology.machine import MOST_DEVICES, Cpu, Gpu, Machine
 from hetgym.topology.xml import Element
 
-MOST_NVLINKS = 36
-"""Most NVLinks of one GPU: twice the 18 of Hopper and Blackwell, NVIDIA's data sheets."""
+MOST_NVLINKS = 36  # Most NVLinks of one GPU: twice the 18 of Hopper and Blackwell, NVIDIA's data sheets
 
 _NVIDIA = "10de"
 _CLASSES = ("03", "12")  # of the PCI bus: display controllers, processing accelerators
@@ -25,8 +22,6 @@ def nvidia_smi(text: str, where: str, gpu: str = "") -> Machine:
     names GPUs, network cards of any name, then CPU and NUMA affinity, which say the socket.
 
     Args:
-        text: the output.
-        where: the file, for messages.
         gpu: name of all GPUs; those of the text by default.
 
     Raises:
@@ -134,8 +129,6 @@ def nccl(root: Element, where: str, gpu: str = "") -> Machine:
     that a run left out are left out.
 
     Args:
-        root: the element ``system``.
-        where: the file, for messages.
         gpu: name of all GPUs; their PCI numbers say it by default.
 
     Raises:
@@ -227,8 +220,6 @@ def hwloc(root: Element, where: str, cpus: bool = True, gpu: str = "") -> Machin
     """The machine of ``lstopo --of xml``: packages, their memory, and PCI devices that compute.
 
     Args:
-        root: the element ``topology``.
-        where: the file, for messages.
         cpus: False to leave out the CPUs.
         gpu: name of all GPUs; those of the file by default.
 

@@ -1,7 +1,5 @@
 """import_platform: a platform from a file that describes a machine, whichever program wrote it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,8 +15,7 @@ from hetgym.topology.descriptions import hwloc, nccl, nvidia_smi
 from hetgym.topology.machine import Machine
 from hetgym.topology.xml import parse_xml
 
-LARGEST = 64 << 20
-"""Largest description that is read [byte]: lstopo writes some 500 for each core and PCI device."""
+LARGEST = 64 << 20  # Largest description that is read [byte]: lstopo writes some 500 for each core and PCI device
 
 
 def import_platform(
@@ -32,7 +29,6 @@ def import_platform(
     network cards are left out.
 
     Args:
-        path: the file.
         boards: data sheets of devices that the package has none of, see :func:`load_boards`.
         gpu: name of all GPUs, for a description without names or to replace them.
         cpus: False to leave out the CPUs of ``lstopo``.
@@ -67,11 +63,7 @@ def import_platform(
 
 
 def _machine(data: bytes, where: str, gpu: str, cpus: bool) -> Machine:
-    """The machine that a description names.
-
-    Raises:
-        PlatformError: an unknown form.
-    """
+    """The machine that a description names; PlatformError for an unknown form."""
     begin = data.lstrip(b"\xef\xbb\xbf \t\r\n")
     if not begin:
         raise PlatformError(f"{where}: the file is empty")

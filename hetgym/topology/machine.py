@@ -1,7 +1,5 @@
 """Machine: the devices and links that a description names, and the platform that follows from data sheets."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +10,7 @@ from hetgym.errors import PlatformError
 from hetgym.platform import Platform
 from hetgym.topology.boards import Board, find_board
 
-MOST_DEVICES = 256
-"""Most devices of one machine."""
+MOST_DEVICES = 256  # Most devices of one machine
 
 PCIE_SHARE, PCIE_LATENCY = 0.78, 10e-6
 NVLINK_SHARE, NVLINK_LATENCY = 0.8, 5e-6
@@ -24,59 +21,36 @@ _ASSUMED = "share and latency are assumptions, as in the platforms of hetgym"
 
 @dataclass(frozen=True)
 class Gpu:
-    """An accelerator.
+    """An accelerator."""
 
-    Args:
-        name: name of the product; may be empty.
-        pci: vendor and device on the PCI bus; may be empty.
-        socket: the socket, or NUMA node, that it is linked to.
-        pcie: bandwidth to the socket [byte/s]; None for that of the board.
-        way: the kind of link to the socket.
-    """
-
-    name: str = ""
-    pci: str = ""
-    socket: int = 0
-    pcie: float | None = None
-    way: str = "PCIe"
+    name: str = ""  # name of the product; may be empty
+    pci: str = ""  # vendor and device on the PCI bus; may be empty
+    socket: int = 0  # the socket, or NUMA node, that it is linked to
+    pcie: float | None = None  # bandwidth to the socket [byte/s]; None for that of the board
+    way: str = "PCIe"  # the kind of link to the socket
 
 
 @dataclass(frozen=True)
 class Cpu:
-    """A socket.
+    """A socket."""
 
-    Args:
-        socket: its number.
-        name: name of the product.
-        memory: its memory [byte]; 0 for that of the board.
-        cores: number of its cores; 0 if it is unknown.
-    """
-
-    socket: int
-    name: str
-    memory: int = 0
-    cores: int = 0
+    socket: int  # its number
+    name: str  # name of the product
+    memory: int = 0  # its memory [byte]; 0 for that of the board
+    cores: int = 0  # number of its cores; 0 if it is unknown
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a description says.
-
-    Args:
-        where: the file, for messages.
-        gpus: the accelerators, in their order.
-        cpus: the sockets whose product is named.
-        nvlinks: pairs of GPUs -> number of NVLinks between them.
-        switched: GPU -> number of its NVLinks to switches.
-        nvlinks_known: False if no links between GPUs are read from the description.
-    """
+    """What a description says."""
 
     where: str
-    gpus: tuple[Gpu, ...]
-    cpus: tuple[Cpu, ...] = ()
+    gpus: tuple[Gpu, ...]  # the accelerators, in their order
+    cpus: tuple[Cpu, ...] = ()  # the sockets whose product is named
+    # pairs of GPUs -> number of NVLinks between them
     nvlinks: Mapping[tuple[int, int], int] = field(default_factory=dict)
-    switched: Mapping[int, int] = field(default_factory=dict)
-    nvlinks_known: bool = True
+    switched: Mapping[int, int] = field(default_factory=dict)  # GPU -> number of its NVLinks to switches
+    nvlinks_known: bool = True  # False if no links between GPUs are read from the description
 
     def platform(self, name: str, boards: Sequence[Board]) -> Platform:
         """The platform: devices by their data sheets, sockets as switches, PCIe, NVLinks and switches of these.
@@ -145,11 +119,7 @@ class Machine:
         return links
 
     def _nvlinks(self, boards: Sequence[Board]) -> list[Link]:
-        """Direct NVLinks, or links to the switch if GPUs see more links than a board has.
-
-        Raises:
-            PlatformError: more links than a board has, to one other GPU or to switches.
-        """
+        """Direct NVLinks, or links to the switch if GPUs see more links than a board has."""
         total: Counter[int] = Counter()
         most = Counter(self.switched)
         for pair, count in self.nvlinks.items():

@@ -8,26 +8,17 @@ from xml.parsers import expat
 
 from hetgym.errors import PlatformError
 
-DEPTH = 200
-"""Deepest nesting of elements; PCI buses behind bridges nest some twenty deep."""
-
-ELEMENTS = 1 << 18
-"""Most elements: machines of thousands of cores have fewer."""
+DEPTH = 200  # Deepest nesting of elements; PCI buses behind bridges nest some twenty deep
+ELEMENTS = 1 << 18  # Most elements: machines of thousands of cores have fewer
 
 
 @dataclass
 class Element:
-    """An element; text between elements is left out.
+    """An element; text between elements is left out."""
 
-    Attributes:
-        tag: its name.
-        attributes: its attributes.
-        children: the elements in it.
-    """
-
-    tag: str
-    attributes: dict[str, str]
-    children: list[Element] = field(default_factory=list)
+    tag: str  # its name
+    attributes: dict[str, str]  # its attributes
+    children: list[Element] = field(default_factory=list)  # the elements in it
 
     def get(self, key: str) -> str:
         """An attribute; empty if it is missing."""
