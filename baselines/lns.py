@@ -92,7 +92,7 @@ class WalkLns(WalkSearch):
 # limit, which is drawn beforehand, is given up and undone. Each try counts at least one operator, so the loop ends.
 @lean
 def _improve(p: ProblemArrays, w: walk.Walk, rng: Generator, target: int, total: int, hot: float, size: int) -> None:
-    """Destroy and rebuild until the target is reached; a try counts as one more operator placed."""
+    """Destroy and rebuild until the target is reached; a try is charged as one more operator placed."""
     n = len(w.order)
     while w.counts[walk.PLACED] < target:
         temperature = hot * COOLING ** min(1.0, w.counts[walk.PLACED] / total)

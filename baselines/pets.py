@@ -18,8 +18,8 @@ def pets(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     to all its successors, and of the highest rank among its predecessors. Inside a level the larger rank goes first,
     then the smaller mean cost, then the smaller topological position; each goes where it finishes first, gaps filled.
 
-    The paper rounds ranks to whole numbers, which would make the result depend on the unit of time; here they are used
-    as they are. On both textbook examples the order is the same.
+    The paper rounds ranks to whole numbers, which would make the result depend on the unit of time; here they are not
+    rounded. On both textbook examples the order is the same.
 
     >>> from hetgym.workloads import textbook
     >>> pets(textbook("arabnejad-barbosa")).makespan

@@ -262,7 +262,7 @@ def _anneal(
     mix: Mix,
     switches: Switches,
 ) -> None:
-    """Anneal until the target is reached; every try counts as one operator launched in addition."""
+    """Anneal until the target is reached; every try is charged as one more operator launched."""
     while course.counts[courses.PLACED] < target:
         temperature = cooling.hot * (cooling.cold / cooling.hot) ** min(1.0, course.counts[courses.PLACED] / total)
         course.counts[courses.PLACED] += 1

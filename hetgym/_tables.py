@@ -44,7 +44,7 @@ def columns(edges: Iterable[tuple[int, int, float]] | FloatArray, name: str) -> 
 
 
 def tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None, name: str) -> IntArray:
-    """[e] tensor ids of edges: the given ones, or one of its own for every edge, none of which may be repeated then."""
+    """[e] tensor ids of edges: the given ones, or a new one for every edge; then no edge may be repeated."""
     if tensors is not None:
         if len(tensors) != len(source):
             raise ProblemError(f"problem {name!r}: {len(tensors)} tensor ids for {len(source)} edges")

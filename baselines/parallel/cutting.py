@@ -138,7 +138,7 @@ class _Table:
         Of the pools that still have several units, the one with the most counts in units twice as large.
 
         Args:
-            fine: a pool whose units stay as they are.
+            fine: a pool whose units are kept.
         """
         while True:
             entries = self.states * self.stages * (self.layers + 1)

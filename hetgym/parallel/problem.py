@@ -112,7 +112,7 @@ class TrainingProblem:
             )
 
     def settings(self) -> Iterator[Setting]:
-        """What plans may have in common: data degrees and micro-batches in rising order, each under each schedule.
+        """Settings of plans: data degrees and micro-batches in rising order, each under each schedule.
 
         Without replicas there is nothing for ZeRO to share out, and only its least stage is offered.
 

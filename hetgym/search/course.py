@@ -1,6 +1,6 @@
 """Courses: a plan with its simulated times, which a search changes a little at a time.
 
-A plan is a placement and an order of all operators, of which each device takes its own. The operators are launched in
+A plan is a placement and an order of all operators; each device takes its own. The operators are launched in
 that order, and a finished one sends its outputs at once, by the same steps as in :mod:`hetgym.sim`. So a course is an
 exact simulation wherever a run needs no clock: where no link serves two pairs of devices, for example. Otherwise links
 serve requests in the order of the plan instead of that of time. :func:`sort` brings the plan into the order in
@@ -264,7 +264,7 @@ def _again(p: ProblemArrays, course: Course, switches: Switches) -> None:
 
 @step
 def add_up(p: ProblemArrays, course: Course, switches: Switches) -> None:
-    """Add up loads and weights on each device anew, for a plan of which any part may have changed.
+    """Add up loads and weights on each device anew, whatever part of the plan has changed.
 
     Then :func:`price` from turn 0 to the last one, and :func:`keep`, work as after any other change.
     """
@@ -483,7 +483,7 @@ def _push(
 
 @step
 def _pull(p: ProblemArrays, course: Course, operator: int, device: int, first: int, switches: Switches) -> float:
-    """Arrival of a reader's inputs, of which each other device sends all that it holds in one message [s]."""
+    """Arrival of a reader's inputs [s]; each other device sends all that it holds in one message."""
     f, message = course.front, course.message
     request = f.asked[device]
     for a in range(len(message)):

@@ -206,7 +206,7 @@ def _bring_up_to_date(
 def judge(
     p: ProblemArrays, course: Course, guide: Proposals, leaf: int, sharpness: float, heat: float, switches: Switches
 ) -> float:
-    """Judge one pair as the plan is now: its odds, summed over the sizes of regions, each of which is in ``odds``.
+    """Judge one pair as the plan is now: its odds, summed over the sizes of regions; ``odds`` has those of each size.
 
     All are raised to the power ``sharpness``.
     """
@@ -361,7 +361,7 @@ def look(
 
 @inlined
 def _relief_and_delay(shorter: float, room: float, unit: float) -> tuple[float, float]:
-    """What a transfer that becomes shorter, or longer, counts as relief and as delay [s]; see :func:`look`."""
+    """Relief and delay of a transfer that becomes shorter or longer [s]; see :func:`look`."""
     if shorter > 0.0:
         return shorter / (1.0 + 10.0 * room * unit), 0.0
     return 0.0, max(0.0, -shorter - room)

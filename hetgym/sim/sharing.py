@@ -18,7 +18,7 @@ from hetgym.sim.kernel import State
 
 @record
 class Sharing(NamedTuple):
-    """What runs on each device, as linked lists, and how much slower than alone."""
+    """Operators that run on each device, as linked lists, and how much slower than alone."""
 
     first: IntArray  # [d] an operator that runs on the device; -1 if none does
     following: IntArray  # [n] the next one on the same device; -1 for the last

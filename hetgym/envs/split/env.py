@@ -126,7 +126,7 @@ class HetSplitEnv(LaneEnv):
     env = gym.make("HetSplit-v0", graph="vgg19", platform="cpu-gpu-balanced", fused=True, batch=8)
     env = gym.make("hetgym:HetSplit-v0")     # the same without importing hetgym first
     ```
-    Graphs come from ``graph`` and ``platform`` (objects, names or paths, or lists of which every reset
+    Graphs come from ``graph`` and ``platform`` (objects, names or paths, or lists; every reset
     draws one combination) or ``generator``; without any, from small random networks on machines of two
     or three accelerators (:class:`hetgym.envs.split.networks.RandomNetworks`).
 

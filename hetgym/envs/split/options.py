@@ -177,7 +177,7 @@ class Splitter:
 
 
 def _likeness(op: Operator) -> tuple[Hashable, ...]:
-    """What decides how an operator can be split and what its parts cost: all but names."""
+    """Key of operators that can be split alike at equal costs: all but names."""
     tensors = tuple((t.shape, t.dtype, t.constant) for t in (*op.inputs, *op.outputs))
     return op.kind, len(op.inputs), tensors, tuple(sorted(op.attributes.items()))
 
