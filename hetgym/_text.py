@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-LONGEST, FEW = 160, 8
-"""Most characters of the fields of :func:`brief`, and most items of a collection that it lists."""
+LONGEST, FEW = 160, 8  # Most characters of the fields of brief, and most items of a collection that it lists
 
 _FORMULA = ("=", "+", "-", "@")
 

@@ -15,8 +15,7 @@ from hetgym.errors import ConfigError, HetgymError, shown, suggestion
 
 _LARGEST_WHOLE = 2.0**63  # what arrays of whole numbers hold
 
-LARGEST_BATCH = 1 << 20
-"""Largest batch of a training step; a plan has no larger layer number or degree either."""
+LARGEST_BATCH = 1 << 20  # Largest batch of a training step; a plan has no larger layer number or degree either
 
 T = TypeVar("T")
 

@@ -15,8 +15,7 @@ from hetgym.errors import HetgymError, shown
 
 _PIECE = 1 << 22  # bytes per read
 
-Refusal = type[HetgymError]
-"""Type of the exception that a function raises about a file."""
+Refusal = type[HetgymError]  # Type of the exception that a function raises about a file
 
 
 def as_path(source: object, what: str, error: Refusal) -> Path:

@@ -13,8 +13,7 @@ from hetgym.errors import shown
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _NOUNS = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 
-DEPTH = 64
-"""Deepest nesting that is accepted; hetgym's own documents nest at most ten deep."""
+DEPTH = 64  # Deepest nesting that is accepted; hetgym's own documents nest at most ten deep
 
 
 CONTAINERS = 4_000_000

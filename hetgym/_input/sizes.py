@@ -4,8 +4,7 @@ import re
 
 from hetgym.errors import ConfigError, shown
 
-BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
-"""Unit -> bytes."""
+BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}  # Unit -> bytes
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]+)")
 

@@ -10,11 +10,8 @@ from hetgym._input.config import mapping_of
 from hetgym._input.files import as_path, read_bytes
 from hetgym.errors import ConfigError, shown
 
-SIZE_LIMIT = 1 << 20
-"""Largest configuration file that is accepted [byte]."""
-
-NODE_LIMIT = 1 << 19
-"""Most values in a document after aliases are expanded: as many as fit in :data:`SIZE_LIMIT`."""
+SIZE_LIMIT = 1 << 20  # Largest configuration file that is accepted [byte]
+NODE_LIMIT = 1 << 19  # Most values in a document after aliases are expanded: as many as fit in SIZE_LIMIT
 
 DIGIT_LIMIT = 40
 """Longest number that is accepted [characters]; a sexagesimal one of a million characters would take minutes."""

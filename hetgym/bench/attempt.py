@@ -17,8 +17,7 @@ from hetgym.sim import Trace, simulate
 from hetgym.sim import runtime as as_runtime
 from hetgym.workloads.best_known import PROVED
 
-ENOUGH = 0.02
-"""Total duration after which repeated timings end [s]."""
+ENOUGH = 0.02  # Total duration after which repeated timings end [s]
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,8 @@ from hetgym._sums import summed
 from hetgym.bench.formats import duration, minutes
 from hetgym.errors import ConfigError
 
-BUDGETS = (1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1, 1.0, 5.0, 10.0)
-"""The default budgets [s]."""
-
-TIME_LIMIT = 900.0
-"""Default limit on the duration of a measurement [s]."""
+BUDGETS = (1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1, 1.0, 5.0, 10.0)  # The default budgets [s]
+TIME_LIMIT = 900.0  # Default limit on the duration of a measurement [s]
 
 
 class Plan(NamedTuple):

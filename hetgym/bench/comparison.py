@@ -14,11 +14,8 @@ from hetgym.bench.summary import finished
 from hetgym.errors import HetgymError, unknown_name
 from hetgym.planning import get
 
-REFERENCE = "heft"
-"""The default reference of comparisons, if it is in the run."""
-
-SEED = 0
-"""Seed of the bootstrap: the same rows give the same intervals."""
+REFERENCE = "heft"  # The default reference of comparisons, if it is in the run
+SEED = 0  # Seed of the bootstrap: the same rows give the same intervals
 
 
 @dataclass(frozen=True)

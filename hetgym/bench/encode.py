@@ -16,8 +16,7 @@ from hetgym._text import plain_values
 from hetgym.problem import Problem
 from hetgym.sim import Trace
 
-DIGITS = 5
-"""Significant digits of the times in a report."""
+DIGITS = 5  # Significant digits of the times in a report
 
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 

@@ -11,8 +11,7 @@ import numpy as np
 from hetgym.bench.pareto import Measured
 from hetgym.bench.significance import mean_intervals, probability_below_zero
 
-LATE = 1.1
-"""A budget is kept if exceeded by at most this factor: searches look at the clock now and then."""
+LATE = 1.1  # A budget is kept if exceeded by at most this factor: searches look at the clock now and then
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,8 @@ from hetgym.metrics import arithmetic_mean, ratio
 from hetgym.problem import Problem
 from hetgym.workloads import ProblemSpec
 
-SIZES = (50, 150, 500, 1500)
-"""Largest numbers of operators of the groups by size."""
-
-CCRS = (0.3, 3.0)
-"""Largest communication-to-computation ratios of the groups by CCR: half a decade around 1."""
+SIZES = (50, 150, 500, 1500)  # Largest numbers of operators of the groups by size
+CCRS = (0.3, 3.0)  # Largest communication-to-computation ratios of the groups by CCR: half a decade around 1
 
 
 class Traits(Sink):

@@ -32,8 +32,7 @@ from hetgym.sim.runtime import Runtime, runtime
 from hetgym.workloads import ProblemSpec
 
 FORMAT_VERSION = 1
-RUNTIMES = ("classic", "links")
-"""Runtimes of a job that names none."""
+RUNTIMES = ("classic", "links")  # Runtimes of a job that names none
 
 
 @dataclass(frozen=True)

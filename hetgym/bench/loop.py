@@ -24,8 +24,7 @@ class Progress(NamedTuple):
     scheduler: str
 
 
-Tell = Callable[[Progress], None]
-"""Called before every schedule, and at the end."""
+Tell = Callable[[Progress], None]  # Called before every schedule, and at the end
 
 
 class Loop:

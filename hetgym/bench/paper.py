@@ -16,12 +16,10 @@ from hetgym.bench.typeset import against_tables, group_tables, profile_tables, r
 from hetgym.sim import Trace
 from hetgym.workloads import ProblemSpec
 
-FORMATS = ("pdf", "png")
-"""Formats of each picture: one for LaTeX, one to look at."""
+FORMATS = ("pdf", "png")  # Formats of each picture: one for LaTeX, one to look at
 
 
-FEW = 4
-"""Most devices of a problem whose Gantt chart fits on a page beside text."""
+FEW = 4  # Most devices of a problem whose Gantt chart fits on a page beside text
 
 
 class Showpiece(Sink):

@@ -16,14 +16,9 @@ from hetgym.errors import require
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WIDTH = 6.3
-"""Width of a picture: that of a page of text [inch]."""
-
-CURVES = 8
-"""Most schedulers that a picture of profiles shows: more curves cannot be told apart."""
-
-NAMES = 24
-"""Most schedulers that a box plot or a diagram of critical differences shows."""
+WIDTH = 6.3  # Width of a picture: that of a page of text [inch]
+CURVES = 8  # Most schedulers that a picture of profiles shows: more curves cannot be told apart
+NAMES = 24  # Most schedulers that a box plot or a diagram of critical differences shows
 
 _INK, _SOFT, _LINE, _ACCENT = "#1d1f24", "#5d636e", "#dedcd6", "#2f5fb3"
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.4, 1.2, 1.4)))

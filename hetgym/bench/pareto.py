@@ -25,14 +25,9 @@ from hetgym.planning import Baseline, get
 from hetgym.problem import Problem
 from hetgym.workloads import ProblemSpec
 
-UNLIMITED = 2**62
-"""Budget of work of a search that is limited by time only."""
-
-SPARE = 0.1
-"""A search that ends by itself within this share of its budget is not run again with a longer one."""
-
-REPEATS = 5
-"""Calls of a scheduler without a budget that are timed, if they are quick."""
+UNLIMITED = 2**62  # Budget of work of a search that is limited by time only
+SPARE = 0.1  # A search that ends by itself within this share of its budget is not run again with a longer one
+REPEATS = 5  # Calls of a scheduler without a budget that are timed, if they are quick
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from hetgym.bench.folder import RunFolder, naming
 from hetgym.bench.formats import finite
 from hetgym.bench.pareto import Measured
 
-COLUMNS = tuple(field.name for field in fields(Measured))
-"""Header of ``pareto.csv``."""
+COLUMNS = tuple(field.name for field in fields(Measured))  # Header of `pareto.csv`
 
 
 def write_pareto(folder: RunFolder, title: str, pareto: Pareto) -> dict[str, Path]:

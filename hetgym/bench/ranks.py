@@ -21,11 +21,8 @@ from hetgym.bench.rows import Row
 from hetgym.bench.summary import finished
 from hetgym.errors import ConfigError, require, shown
 
-ALPHA = 0.05
-"""Default probability of an error of the first kind, over all differences of a run together."""
-
-EXTRA = "papers"
-"""The extra of hetgym that brings SciPy, matplotlib and pandas."""
+ALPHA = 0.05  # Default probability of an error of the first kind, over all differences of a run together
+EXTRA = "papers"  # The extra of hetgym that brings SciPy, matplotlib and pandas
 
 _DIGITS = 9  # of log makespans: what is closer counts as equal
 

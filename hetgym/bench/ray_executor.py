@@ -19,11 +19,8 @@ from hetgym.planning import Baseline
 from hetgym.problem import Problem
 from hetgym.workloads.packing import pack_problem, unpack_problem
 
-RETRIES = 3
-"""Number of times that a task is run again whose process or node was lost."""
-
-Reference = Any
-"""A ``ray.ObjectRef``, whose type is known only where Ray is installed."""
+RETRIES = 3  # Number of times that a task is run again whose process or node was lost
+Reference = Any  # A `ray.ObjectRef`, whose type is known only where Ray is installed
 
 
 @contextmanager

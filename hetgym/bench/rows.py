@@ -55,8 +55,7 @@ class Row:
         return asdict(self)
 
 
-COLUMNS = tuple(field.name for field in fields(Row))
-"""Header of ``rows.csv``."""
+COLUMNS = tuple(field.name for field in fields(Row))  # Header of `rows.csv`
 
 
 class Measured(Protocol):

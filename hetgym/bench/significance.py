@@ -13,14 +13,9 @@ import numpy.typing as npt
 
 from hetgym._types import FloatArray
 
-LEVEL = 0.95
-"""Share of bootstrap samples within an interval."""
-
-DRAWS = 10_000
-"""Default number of bootstrap samples."""
-
-TIE = 1e-9
-"""Relative difference below which two makespans count as equal."""
+LEVEL = 0.95  # Share of bootstrap samples within an interval
+DRAWS = 10_000  # Default number of bootstrap samples
+TIE = 1e-9  # Relative difference below which two makespans count as equal
 
 
 _ROUNDING = 1e-12

@@ -9,8 +9,7 @@ from typing import Any
 from hetgym.bench.rows import Row
 from hetgym.metrics import arithmetic_mean, geometric_mean
 
-TIE = 1e-9
-"""Relative difference below which two makespans count as equal."""
+TIE = 1e-9  # Relative difference below which two makespans count as equal
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from hetgym.bench.profiles import Profile
 from hetgym.bench.ranks import Ranking
 from hetgym.bench.summary import Line
 
-FACTORS = (1.0, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0)
-"""Factors of the table of performance profiles."""
+FACTORS = (1.0, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0)  # Factors of the table of performance profiles
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",

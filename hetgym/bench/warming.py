@@ -26,14 +26,9 @@ from hetgym.planning import Baseline, get
 from hetgym.planning.bounds import critical_path_bound, lower_bound
 from hetgym.workloads import textbook
 
-PATIENCE = 0.5
-"""Time of compiling after which helpers are started [s]."""
-
-GLANCE = 0.05
-"""Time for which searches with a limit of time run to load their kernels, compiling aside [s]."""
-
-MOST_HELPERS = 7
-"""Most helper processes; more would compile the same kernels several times."""
+PATIENCE = 0.5  # Time of compiling after which helpers are started [s]
+GLANCE = 0.05  # Time for which searches with a limit of time run to load their kernels, compiling aside [s]
+MOST_HELPERS = 7  # Most helper processes; more would compile the same kernels several times
 
 _LAST = ("search",)  # kinds that helpers compile last: their runs are long, so that they should begin early here
 

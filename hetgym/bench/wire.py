@@ -11,8 +11,7 @@ from hetgym.sim import Trace
 from hetgym.sim.runtime import runtime
 from hetgym.sim.simulation import at_speed
 
-Packed = dict[str, Any]
-"""Words, numbers, lists and arrays; no class of ours."""
+Packed = dict[str, Any]  # Words, numbers, lists and arrays; no class of ours
 
 _TIMES = ("start", "finish", "sent", "arrived")
 

@@ -26,11 +26,8 @@ from hetgym.errors import ConfigError
 if TYPE_CHECKING:
     from hetgym.bench.adversarial import Adversary
 
-OPERATORS, DEVICES = 6, 3
-"""Size of drawn problems."""
-
-LONGER = 4
-"""Ratio of makespans beyond which schedules are not drawn on one time axis."""
+OPERATORS, DEVICES = 6, 3  # Size of drawn problems
+LONGER = 4  # Ratio of makespans beyond which schedules are not drawn on one time axis
 
 FORMAT_VERSION = 1
 

@@ -32,11 +32,8 @@ from hetgym.errors import HetgymError
 
 BAD_INPUT, NO_OUTPUT, INTERRUPTED = 2, 74, 130
 
-LONGEST_WORD = 256
-"""Characters of a word of a message; longer ones, which come from the input, are cut in the middle."""
-
-SEVERAL = ("--problems", "--runtimes")
-"""Options that take one or several values."""
+LONGEST_WORD = 256  # Characters of a word of a message; longer ones, which come from the input, are cut in the middle
+SEVERAL = ("--problems", "--runtimes")  # Options that take one or several values
 
 app = typer.Typer(
     name="hetgym",

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from hetgym.bench.job import Job
     from hetgym.workloads import ProblemSpec
 
-LIMIT = "15min"
-"""Time limit of ``--pareto`` unless another is given."""
+LIMIT = "15min"  # Time limit of `--pareto` unless another is given
 
 
 def bench(

@@ -3,11 +3,8 @@
 from hetgym._text import plain
 from hetgym.sim import Trace
 
-COLUMNS = 80
-"""Characters between time 0 and the end of a chart."""
-
-MOST = 40
-"""Most operators of a chart that can be read."""
+COLUMNS = 80  # Characters between time 0 and the end of a chart
+MOST = 40  # Most operators of a chart that can be read
 
 
 def chart(trace: Trace, until: float) -> list[str]:

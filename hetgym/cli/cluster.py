@@ -17,8 +17,7 @@ from hetgym.cli.options import ExportOption, ForceOption, JsonOption, NameOption
 if TYPE_CHECKING:
     from hetgym.parallel import ParallelPlan, TrainingProblem, TrainingStep, TransformerSize
 
-SLOW = ("exact", "exhaustive")
-"""Planners that ``all`` leaves out: they are for small problems."""
+SLOW = ("exact", "exhaustive")  # Planners that `all` leaves out: they are for small problems
 
 ANY: dict[str, tuple[str, Any]] = {"zero=any": ("zeros", (0, 1, 2, 3)), "sequence=any": ("sequences", (False, True))}
 """Switches of a framework that the planner chooses: argument of the problem, and its values."""

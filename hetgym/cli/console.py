@@ -13,11 +13,8 @@ from rich.text import Text
 
 from hetgym._text import plain_lines
 
-WIDTH = 110
-"""Columns of tables that do not go to a terminal."""
-
-GAP, EDGE = 3, 1
-"""Space beside a column of a table, and at its left edge."""
+WIDTH = 110  # Columns of tables that do not go to a terminal
+GAP, EDGE = 3, 1  # Space beside a column of a table, and at its left edge
 
 
 class _Plain(Console):

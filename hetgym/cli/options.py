@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from hetgym.graph import DataflowGraph
     from hetgym.platform import Platform
 
-LARGEST_SIZE = 2**31 - 1
-"""Largest batch or symbolic dimension: no tensor library supports more elements along one axis."""
+LARGEST_SIZE = 2**31 - 1  # Largest batch or symbolic dimension: no tensor library supports more elements along one axis
 
 SchedulersOption = Annotated[
     str,

@@ -35,11 +35,8 @@ if TYPE_CHECKING:
     from hetgym.bench.plan import BestTrace
     from hetgym.problem import Problem
 
-BUDGET = "10s"
-"""Time of the search unless another is given."""
-
-PLAIN = "single-device,heft"
-"""Schedulers beside which a plan is shown."""
+BUDGET = "10s"  # Time of the search unless another is given
+PLAIN = "single-device,heft"  # Schedulers beside which a plan is shown
 
 
 def plan(

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from hetgym.costs import Explanation
 
-MOST = 200
-"""Operators in a table, the dearest; those of equal prices share a row."""
+MOST = 200  # Operators in a table, the dearest; those of equal prices share a row
 
 
 def price(

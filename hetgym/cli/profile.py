@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from hetgym.profiling.session import Item, Profile
 
 
-LOOK = 0.5
-"""Time for which other programs are looked for before the first measurement [s]."""
+LOOK = 0.5  # Time for which other programs are looked for before the first measurement [s]
 
 
 def profile(

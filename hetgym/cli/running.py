@@ -16,8 +16,7 @@ from hetgym.cli.console import print_path, print_table, progress, stderr, stdout
 from hetgym.cli.tables import BLIND, against_table, choices_table, group_tables, summary_table
 from hetgym.sim.runtime import runtime
 
-CROWDED = 0.95
-"""Share of a core below which times that were measured are not those of an idle machine."""
+CROWDED = 0.95  # Share of a core below which times that were measured are not those of an idle machine
 
 
 @contextmanager

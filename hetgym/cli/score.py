@@ -8,8 +8,7 @@ import typer
 
 from hetgym.cli.options import RuntimesOption
 
-SEED_BITS = 53
-"""Length of random seeds: too many to try, and exact where JSON numbers are floats."""
+SEED_BITS = 53  # Length of random seeds: too many to try, and exact where JSON numbers are floats
 
 RUNTIMES = ("classic",)
 

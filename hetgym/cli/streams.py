@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-ERRORS = "hetgym-plain"
-"""Name of the handler of characters that an encoding does not have."""
+ERRORS = "hetgym-plain"  # Name of the handler of characters that an encoding does not have
 
 _PLAIN = {"–": "-", "…": "...", "×": "x", "µ": "u", "±": "+-", "·": ".", "τ": "tau"}
 

@@ -21,11 +21,8 @@ from hetgym.bench.summary import Line
 from hetgym.errors import size
 from hetgym.workloads.best_known import PROVED
 
-ACROSS = 6
-"""Groups of problems side by side."""
-
-RIVALS = 8
-"""Schedulers side by side that others are compared with."""
+ACROSS = 6  # Groups of problems side by side
+RIVALS = 8  # Schedulers side by side that others are compared with
 
 
 def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None) -> Table:
@@ -37,8 +34,7 @@ def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None)
     return table
 
 
-BLIND = "†"
-"""Mark of schedulers that plan for another runtime than the one that runs the plan."""
+BLIND = "†"  # Mark of schedulers that plan for another runtime than the one that runs the plan
 
 
 def summary_table(lines: Sequence[Line], runtime: str, blind: Collection[str] = ()) -> Table:

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from hetgym.graph import DataflowGraph
     from hetgym.platform import Platform
 
-CALIBRATED = "calibrated"
-"""``--costs`` without a platform: operators are priced only by measurements of the same session."""
+CALIBRATED = "calibrated"  # `--costs` without a platform: operators are priced only by measurements of the same session
 
 
 def validate(

@@ -14,8 +14,7 @@ from hetgym.errors import ArtefactError, shown, suggestion
 
 FORMAT = "hetgym-costs"
 VERSION = 1
-FOLDER = Path(__file__).parent / "artefacts"
-"""Folder of the shipped models."""
+FOLDER = Path(__file__).parent / "artefacts"  # Folder of the shipped models
 
 _DTYPES = ("float32", "float64", "int32")
 _ARRAY_LIMIT = 20_000  # arrays of a model; the largest shipped model has 1500

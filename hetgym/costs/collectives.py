@@ -39,8 +39,7 @@ other's memory directly; from :data:`CUSTOM_LIMIT` on, and between nodes, it is 
 CUSTOM_LIMIT = 8.0 * 2**20
 """Buffer from which vLLM leaves an all-reduce to NCCL [byte]: ``max_size`` of its custom_all_reduce.py."""
 
-CUSTOM_HOP = 0.3e-6
-"""How much the smallest custom all-reduce takes longer when the number of GPUs doubles [s]."""
+CUSTOM_HOP = 0.3e-6  # How much the smallest custom all-reduce takes longer when the number of GPUs doubles [s]
 
 NETWORK_HOP = 5e-6
 """Time of a step between two nodes [s]: that of trees over a network in NCCL's tuning tables (src/graph/tuning.cc)."""
@@ -49,8 +48,7 @@ NETWORK_SHARE = 0.93
 """Share of a network adapter's bandwidth that large messages reach: NCCL's developers name 46 to 48 of 50 GB/s for one
 NDR adapter (github.com/NVIDIA/nccl-tests, issue 290)."""
 
-P2P_START = 1.2
-"""Start of an all-to-all over that of a ring."""
+P2P_START = 1.2  # Start of an all-to-all over that of a ring
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,7 @@ FEATURES: tuple[str, ...] = (
 * ``in_graph``: 1 if the operator runs within a graph, 0 if alone.
 """
 
-COLUMN: dict[str, int] = {name: number for number, name in enumerate(FEATURES)}
-"""Name -> number of a column."""
+COLUMN: dict[str, int] = {name: number for number, name in enumerate(FEATURES)}  # Name -> number of a column
 
 TILES = (64, 128)
 VECTOR = 16

@@ -19,8 +19,7 @@ from hetgym.graph.ops import Operator
 from hetgym.graph.transforms.training import gradient_operator
 from hetgym.measurements.table import Measurements
 
-LEAST_ROWS = 12
-"""Least number of measurements for a model of a class; a smaller class takes the model of its family."""
+LEAST_ROWS = 12  # Least number of measurements for a model of a class; a smaller class takes the model of its family
 
 _FOLDS = 2  # enough for the percentiles of the error
 

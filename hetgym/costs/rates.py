@@ -22,8 +22,7 @@ tool chains do by default. Other integers and booleans take the float32 rate, as
 fallback: a device without a rate for it cannot run operators in float64.
 """
 
-PRODUCTS = ("conv", "matmul", "recurrent")
-"""Families that compute in matrix units, if the device has any for the dtype."""
+PRODUCTS = ("conv", "matmul", "recurrent")  # Families that compute in matrix units, if the device has any for the dtype
 
 NARROW = ("float16", "bfloat16", "float8")
 """Dtypes that a device without units for them converts to a wider one of :data:`FALLBACK` before a product."""

@@ -116,8 +116,7 @@ def _working(operators: Sequence[Operator], device: Device, ledger: Ledger | Non
     return found
 
 
-LEAST_OCCUPANCY = 1e-6
-"""Occupancy of an operator that does next to nothing with the device."""
+LEAST_OCCUPANCY = 1e-6  # Occupancy of an operator that does next to nothing with the device
 
 
 def occupancy(operators: Sequence[Operator], device: Device, seconds: FloatArray) -> FloatArray:

@@ -16,8 +16,7 @@ from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.measurements import Measurements
 
-SHORT = 50e-6
-"""Least run time of operators in scores [s]; most of a shorter time is dispatch."""
+SHORT = 50e-6  # Least run time of operators in scores [s]; most of a shorter time is dispatch
 
 
 class Scores:

@@ -5,8 +5,7 @@ from typing import NamedTuple
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.transforms.operands import operands
 
-OWN = -1
-"""Stands for a tensor if no operator feeds the operand, which then is an input of the whole graph."""
+OWN = -1  # Stands for a tensor if no operator feeds the operand, which then is an input of the whole graph
 
 
 class Binding(NamedTuple):

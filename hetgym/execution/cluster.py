@@ -18,8 +18,7 @@ from hetgym.execution.work import Work, bare_problem
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.schedule import Schedule, validate
 
-_START = 120.0
-"""Longest time for a worker to start and import torch [s]."""
+_START = 120.0  # Longest time for a worker to start and import torch [s]
 
 
 class Loaded(NamedTuple):

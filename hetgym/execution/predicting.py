@@ -18,8 +18,7 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Trace, simulate
 
-RUNTIME = "classic"
-"""The runtime under which predictions are simulated."""
+RUNTIME = "classic"  # The runtime under which predictions are simulated
 
 
 @dataclass(frozen=True, eq=False)

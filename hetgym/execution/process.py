@@ -13,8 +13,7 @@ from typing import Any
 
 from hetgym.execution.devices import ExecutionDevice
 
-_GRACE = 5.0
-"""Time for a worker to end by itself before it is killed [s]."""
+_GRACE = 5.0  # Time for a worker to end by itself before it is killed [s]
 
 
 class WorkerProcess:

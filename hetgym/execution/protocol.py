@@ -34,8 +34,7 @@ from hetgym.graph.dataflow import DataflowGraph
 from hetgym.schedule import Schedule
 from hetgym.sim import Trace
 
-PROTOCOL = "two-device-v1"
-"""Name of the protocol in results; it changes whenever the steps above change."""
+PROTOCOL = "two-device-v1"  # Name of the protocol in results; it changes whenever the steps above change
 
 BUSY = "skipped: machine busy"
 DONE = "done"

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from hetgym._sums import summed
 
-LIMIT = 0.05
-"""Largest share of the cores' time that other processes may use."""
+LIMIT = 0.05  # Largest share of the cores' time that other processes may use
 
 _IDLE = (3, 4)  # fields of a line of /proc/stat: idle, iowait
 

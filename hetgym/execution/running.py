@@ -17,8 +17,7 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Trace
 
-RUNTIME = "executed"
-"""Name of the runtime in traces of real runs."""
+RUNTIME = "executed"  # Name of the runtime in traces of real runs
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from hetgym.errors import ExecutionError
 from hetgym.graph.ops import DTYPE_BYTES, Tensor
 
-LINE = 8
-"""Words per cache line. Words that different processes write or poll are on separate lines."""
+LINE = 8  # Words per cache line. Words that different processes write or poll are on separate lines.
 
 ABORT, GO, ZERO = 0, LINE, 2 * LINE
 """Words that all workers share: number of the worker that failed, plus 1; number of the current run; its start [ns]."""

@@ -5,8 +5,7 @@ from time import perf_counter_ns
 
 from hetgym.execution.slots import ABORT, WAITS, SharedMemory
 
-_SPINS = 2000
-"""Polls before a worker on cores of its own begins to yield them."""
+_SPINS = 2000  # Polls before a worker on cores of its own begins to yield them
 
 _LOOKS_A_CHECK = 64
 

@@ -16,8 +16,7 @@ from hetgym.planning.layers import LAYER
 
 PROGRAM = "llama.cpp"
 
-BACKENDS = ("CUDA", "Vulkan", "ROCm", "SYCL")
-"""Prefixes of the names of GPUs, one for each back end of llama.cpp."""
+BACKENDS = ("CUDA", "Vulkan", "ROCm", "SYCL")  # Prefixes of the names of GPUs, one for each back end of llama.cpp
 
 TENSORS = {
     "input_layernorm": "attn_norm",

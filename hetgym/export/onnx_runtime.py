@@ -25,14 +25,9 @@ if TYPE_CHECKING:
 PROGRAM = "ONNX Runtime"
 BY_NAME = "session.name_based_layer_assignment"
 BY_ANNOTATION = "session.layer_assignment_settings"
-ANNOTATION = "layer_ann"
-"""Key of a node's metadata that ONNX Runtime reads."""
-
-LONGEST_OPTION = 8192
-"""Longest value of a session option that ONNX Runtime takes [characters]."""
-
-LARGEST_MODEL = 2 << 30
-"""Largest model file [byte]: protobuf's limit."""
+ANNOTATION = "layer_ann"  # Key of a node's metadata that ONNX Runtime reads
+LONGEST_OPTION = 8192  # Longest value of a session option that ONNX Runtime takes [characters]
+LARGEST_MODEL = 2 << 30  # Largest model file [byte]: protobuf's limit
 
 _RESERVED = ",;()"
 

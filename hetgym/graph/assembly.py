@@ -15,14 +15,9 @@ from hetgym.errors import GraphError, shown
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import DTYPE_BYTES, KINDS, Attribute, Operator, Tensor
 
-MAX_ELEMENTS = 1 << 48
-"""Most elements of a tensor, and the largest size of a dimension."""
-
-MAX_RANK = 64
-"""Most dimensions of a tensor: NumPy's limit."""
-
-MAX_BATCH = 1 << 24
-"""Largest batch that a graph is bound to."""
+MAX_ELEMENTS = 1 << 48  # Most elements of a tensor, and the largest size of a dimension
+MAX_RANK = 64  # Most dimensions of a tensor: NumPy's limit
+MAX_BATCH = 1 << 24  # Largest batch that a graph is bound to
 
 _NUMBERED = re.compile(r"[a-z_]{0,2}\d+")  # "n17" says less than "Conv_17"
 

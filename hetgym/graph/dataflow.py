@@ -17,8 +17,7 @@ from hetgym.graph import topology
 from hetgym.graph.ops import Operator, Tensor
 from hetgym.weights import SharedWeights, by_name
 
-DENSE_LIMIT = 4096
-"""Most operators for which the dense dependency matrix is built (16 MiB of booleans)."""
+DENSE_LIMIT = 4096  # Most operators for which the dense dependency matrix is built (16 MiB of booleans)
 
 
 class Feature(NamedTuple):

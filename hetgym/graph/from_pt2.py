@@ -23,8 +23,7 @@ from hetgym.graph.torch_types import Walker
 DOCUMENT_LIMIT = 64 << 20
 """Longest JSON of a program; an operator takes about 2 KiB of it, most of them for its place in the source [byte]."""
 
-DIRECTORY_LIMIT = 16 << 20
-"""Longest list of an archive's members, enough for a hundred thousand weights [byte]."""
+DIRECTORY_LIMIT = 16 << 20  # Longest list of an archive's members, enough for a hundred thousand weights [byte]
 
 
 def from_pt2(path: str | os.PathLike[str], name: str | None = None, *, strict: bool = False) -> DataflowGraph:

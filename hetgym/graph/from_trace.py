@@ -18,8 +18,7 @@ from hetgym.graph.traces.execution import Dataflow
 
 Source = str | os.PathLike[str]
 
-LIMIT_BYTES = 512 << 20
-"""Longest file that is accepted, after decompression; 200 000 events take about 50 MB [byte]."""
+LIMIT_BYTES = 512 << 20  # Longest file that is accepted, after decompression; 200 000 events take about 50 MB [byte]
 
 
 def from_trace(

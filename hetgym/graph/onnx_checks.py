@@ -18,17 +18,10 @@ from hetgym.errors import GraphError, shown
 from hetgym.graph.assembly import MAX_RANK
 from hetgym.graph.ops import Tensor
 
-FILE_LIMIT = 2 << 30
-"""Largest file that is accepted [byte]: protobuf's own limit for a message."""
-
-MAX_INLINED = 100_000
-"""Most nodes after a model's functions are inlined: ten times as many as in the largest exports."""
-
-MAX_INLINED_BYTES = 256 << 20
-"""Most bytes of these nodes, which every call copies [byte]."""
-
-MAX_OPSET = 10_000
-"""Highest version of an operator set that is accepted; ONNX's own is below 30."""
+FILE_LIMIT = 2 << 30  # Largest file that is accepted [byte]: protobuf's own limit for a message
+MAX_INLINED = 100_000  # Most nodes after a model's functions are inlined: ten times as many as in the largest exports
+MAX_INLINED_BYTES = 256 << 20  # Most bytes of these nodes, which every call copies [byte]
+MAX_OPSET = 10_000  # Highest version of an operator set that is accepted; ONNX's own is below 30
 
 MAX_FOLDED = 1 << 20
 """Most elements that evaluating one constant node may touch: the product of the sizes of two small operands."""

@@ -22,8 +22,7 @@ ATTRIBUTES = (
 )  # fmt: skip
 """Attributes that are kept: those that determine the amount of work, or how a tensor may be split."""
 
-SUBGRAPHS = {"If", "Loop", "Scan"}
-"""Operators with a body of their own, which is not imported."""
+SUBGRAPHS = {"If", "Loop", "Scan"}  # Operators with a body of their own, which is not imported
 
 _CONTRIB = {
     "BiasGelu": "Gelu", "FastGelu": "Gelu", "FusedConv": "Conv", "FusedGemm": "Gemm", "FusedMatMul": "MatMul",

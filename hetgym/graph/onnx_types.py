@@ -19,8 +19,7 @@ from hetgym.graph.onnx_checks import check_operands
 from hetgym.graph.onnx_nodes import SUBGRAPHS, attributes_of, evaluate, kind_of, outer_names, small_value, states_of
 from hetgym.graph.ops import Tensor
 
-SMALL = 1024
-"""Most elements of a value that is kept for evaluation."""
+SMALL = 1024  # Most elements of a value that is kept for evaluation
 
 _ALIASES = {"float": "float32", "double": "float64", "uint4": "int4", "float4e2m1": "int4"}
 _RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}

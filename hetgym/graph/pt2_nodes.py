@@ -16,8 +16,7 @@ from hetgym.graph.json_reader import Reader
 from hetgym.graph.torch_ops import ALIASES, ATEN, MAY_COPY
 from hetgym.graph.torch_types import unchanged
 
-MAJOR = 8
-"""Version of the format that is read; minor versions only add to it."""
+MAJOR = 8  # Version of the format that is read; minor versions only add to it
 
 _DTYPES = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64",

@@ -31,8 +31,7 @@ from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.json_reader import FORMAT, VERSION, Reader
 from hetgym.graph.ops import Attribute, Tensor
 
-LIMIT_BYTES = 64 << 20
-"""Longest document that is accepted, after decompression [byte]."""
+LIMIT_BYTES = 64 << 20  # Longest document that is accepted, after decompression [byte]
 
 
 def to_json(graph: DataflowGraph, path: str | os.PathLike[str] | None = None) -> str:

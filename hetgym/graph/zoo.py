@@ -38,8 +38,7 @@ class LanguageModel(NamedTuple):
     sizes: Mapping[str, Any]  # arguments of language_model
 
 
-OPTIONS = ("sequence", "phase", "dtype")
-"""Arguments of a language model beside the batch; see :func:`~hetgym.graph.generators.language_model`."""
+OPTIONS = ("sequence", "phase", "dtype")  # Arguments of a language model beside the batch; see language_model
 
 
 _ONNX = "test models of the onnx package, onnx/backend/test/data/light"

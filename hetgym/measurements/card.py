@@ -27,8 +27,7 @@ ISA_FLAGS = (
 )  # fmt: skip
 """Processor flags that affect libraries' choice of kernels, x86 first, then ARM; other flags are not recorded."""
 
-SIZE_LIMIT = 1 << 20
-"""Longest card that is accepted [characters]."""
+SIZE_LIMIT = 1 << 20  # Longest card that is accepted [characters]
 
 _LONGEST_TEXT = 200
 

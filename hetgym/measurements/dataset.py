@@ -23,8 +23,7 @@ from hetgym.errors import ArtefactError, HetgymError, shown, suggestion
 from hetgym.measurements.card import SIZE_LIMIT, MachineCard, asdict_plain
 from hetgym.measurements.table import LIMIT_BYTES, Measurements
 
-FOLDER = Path(__file__).parent / "data"
-"""Folder of the shipped datasets."""
+FOLDER = Path(__file__).parent / "data"  # Folder of the shipped datasets
 
 _FORMAT, _VERSION = "hetgym-dataset", 1
 

@@ -46,8 +46,7 @@ COLUMNS = (
 DIRECTIONS = ("forward", "backward")
 CONTEXTS = ("isolated", "graph")
 STATUSES = ("ok", "timeout", "memory", "unsupported")
-LIMIT_BYTES = 256 << 20
-"""Longest table that is accepted, after decompression [byte]."""
+LIMIT_BYTES = 256 << 20  # Longest table that is accepted, after decompression [byte]
 
 _TENSOR = re.compile(r"(const )?([a-z]+[0-9]*)\(((?:[0-9]{1,18}(?:,[0-9]{1,18})*)?)\)")
 

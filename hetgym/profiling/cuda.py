@@ -17,11 +17,8 @@ A launch takes 5 to 10 us on the host. A kernel of some 50 us hides its own laun
 short kernels does not.
 """
 
-BATCH = 1e-3
-"""Duration of work that is timed together, so that the resolution of events, 0.5 us, does not matter [s]."""
-
-MOST_CALLS = 256
-"""Largest number of calls in one graph."""
+BATCH = 1e-3  # Duration of work that is timed together, so that the resolution of events, 0.5 us, does not matter [s]
+MOST_CALLS = 256  # Largest number of calls in one graph
 
 _WARM_UP = 3
 _LEAST = 1e-9

@@ -22,8 +22,7 @@ _CAPS: dict[str, dict[str, str]] = {
     "avx2": {"mkl": "AVX2", "onednn": "AVX2", "aten": "avx2"},
     "sse4.2": {"mkl": "SSE4_2", "onednn": "SSE41", "aten": "default"},
 }
-ISA_CAPS: tuple[str, ...] = tuple(_CAPS)
-"""Names of instruction-set caps, widest first; ``full`` caps nothing."""
+ISA_CAPS: tuple[str, ...] = tuple(_CAPS)  # Names of instruction-set caps, widest first; `full` caps nothing
 
 _MALLOPT = {-4: 0, -1: 2**31 - 1, -2: 64 << 20}  # glibc: no mapped blocks, never trim, grow by 64 MiB
 

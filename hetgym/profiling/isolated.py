@@ -16,8 +16,7 @@ from hetgym.profiling.cuda import CudaTimer, device_number
 from hetgym.profiling.kernels import activations, dtype_of, make_kernel
 from hetgym.profiling.timing import Timing, repeat
 
-SWEEP_BYTES = 8 << 20
-"""Size of the buffer that is swept before each repetition [byte]."""
+SWEEP_BYTES = 8 << 20  # Size of the buffer that is swept before each repetition [byte]
 
 _POSITIVE = ("MaxPool", "GlobalMaxPool")  # usually follow a Relu; branches on random signs would take longer
 

@@ -12,8 +12,7 @@ from typing import Any
 from hetgym.errors import UnsupportedOperator, require
 from hetgym.graph.ops import Operator, Tensor, integer, integers
 
-Call = Callable[[Sequence[Any]], Any]
-"""Function from all operands, in the operator's order, to its output or outputs."""
+Call = Callable[[Sequence[Any]], Any]  # Function from all operands, in the operator's order, to its output or outputs
 
 TORCH_DTYPES = {
     "float64": "float64", "float32": "float32", "float16": "float16", "bfloat16": "bfloat16", "int64": "int64",

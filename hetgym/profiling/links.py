@@ -18,8 +18,7 @@ from hetgym.profiling.child import Child
 from hetgym.profiling.host import HostSettings
 from hetgym.profiling.pingpong import memory_size
 
-SIZES: tuple[int, ...] = tuple(1 << power for power in range(12, 27, 2))
-"""Sizes of messages [byte]: 4 KiB to 64 MiB."""
+SIZES: tuple[int, ...] = tuple(1 << power for power in range(12, 27, 2))  # Sizes of messages [byte]: 4 KiB to 64 MiB
 
 _WINDOW = 32 << 20  # bytes over which messages rotate, as many as the tensors of a medium-sized graph
 _LARGEST = 1 << 30

@@ -19,8 +19,7 @@ from hetgym.profiling.child import request
 SENT, SEEN, STAMP, WORDS = 0, 16, 32, 48
 """Words of shared memory, each in a separate cache line: last message, last answer, and the time of the answer."""
 
-DATA = mmap.PAGESIZE
-"""Offset of the messages [byte]."""
+DATA = mmap.PAGESIZE  # Offset of the messages [byte]
 
 PASSES = 3
 

@@ -19,8 +19,7 @@ from hetgym.schedule import Schedule
 from hetgym.scoring.confinement import confine
 from hetgym.scoring.limits import Limits
 
-FUNCTION = "schedule"
-"""Name of the function that a program defines."""
+FUNCTION = "schedule"  # Name of the function that a program defines
 
 
 def live(program: bytes, problem: Problem | None, runtime: str, limits: Limits, folder: Path, writing: int) -> NoReturn:

@@ -8,11 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
-PREFIX = "hetgym-score-"
-"""First letters of the names of these folders."""
-
-_YOUNG = 60.0
-"""Age below which a folder may belong to a process that has not locked it yet [s]."""
+PREFIX = "hetgym-score-"  # First letters of the names of these folders
+_YOUNG = 60.0  # Age below which a folder may belong to a process that has not locked it yet [s]
 
 
 def make_folder() -> tuple[Path, int]:

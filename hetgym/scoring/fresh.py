@@ -8,14 +8,9 @@ from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.workloads import Neighbourhood, ProblemSpec, RandomMix
 
-WITHIN = 2.0
-"""Largest factor by which times, bytes and bandwidths of a suite's problem are changed."""
-
-MIX = RandomMix(operators=(30, 200))
-"""Distribution of the problems that are new as a whole."""
-
-MOST = 10_000
-"""Most fresh problems."""
+WITHIN = 2.0  # Largest factor by which times, bytes and bandwidths of a suite's problem are changed
+MIX = RandomMix(operators=(30, 200))  # Distribution of the problems that are new as a whole
+MOST = 10_000  # Most fresh problems
 
 
 def fresh_problems(specs: Sequence[ProblemSpec], count: int, seed: int) -> list[ProblemSpec]:

@@ -10,14 +10,9 @@ from typing import Any
 from hetgym._input.config import check_number
 from hetgym.errors import ConfigError
 
-PROGRAM = 1 << 20
-"""Longest program [byte]: a hundred times as long as the longest shipped scheduler."""
-
-OPEN_FILES = 64
-"""Most files that a program may have open at the same time."""
-
-THREADS = 64
-"""Most threads of a program at the same time."""
+PROGRAM = 1 << 20  # Longest program [byte]: a hundred times as long as the longest shipped scheduler
+OPEN_FILES = 64  # Most files that a program may have open at the same time
+THREADS = 64  # Most threads of a program at the same time
 
 
 @dataclass(frozen=True)

@@ -26,17 +26,10 @@ from hetgym.scoring.folders import make_folder, remove_folder
 from hetgym.scoring.limits import PROGRAM, Limits, answer_limit
 from hetgym.workloads.packing import pack_problem
 
-START = 300.0
-"""Longest start of a nursery, which compiles kernels once after an installation [s]."""
-
-_GRACE = 30.0
-"""Time beyond a call's limit after which its nursery is given up [s]."""
-
-_END = 5.0
-"""Longest time in which a nursery ends by itself [s]."""
-
-_PLAIN = 1 << 16
-"""Longest reply of a nursery but for schedules [byte]."""
+START = 300.0  # Longest start of a nursery, which compiles kernels once after an installation [s]
+_GRACE = 30.0  # Time beyond a call's limit after which its nursery is given up [s]
+_END = 5.0  # Longest time in which a nursery ends by itself [s]
+_PLAIN = 1 << 16  # Longest reply of a nursery but for schedules [byte]
 
 _KEPT = ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "SYSTEMROOT")
 _SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

@@ -26,11 +26,8 @@ FORMAT_VERSION = 1
 REFERENCE = "region-annealing"
 """Scheduler that gives the reference where no makespan is known; it searches by a number of tries, not by time."""
 
-Tell = Callable[[str, int, int], object]
-"""Receives the problem under way, the number of those done, and of all."""
-
-Keep = Callable[[dict[str, Any]], object]
-"""Receives the document so far."""
+Tell = Callable[[str, int, int], object]  # Receives the problem under way, the number of those done, and of all
+Keep = Callable[[dict[str, Any]], object]  # Receives the document so far
 
 
 @dataclass(frozen=True)

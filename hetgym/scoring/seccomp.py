@@ -72,8 +72,7 @@ _IOCTL = {
     "FS_IOC_ENABLE_VERITY": 0x40806685, "FS_IOC_SET_ENCRYPTION_POLICY": 0x800C6613,
 }  # fmt: skip
 """Commands of ``ioctl`` that name an owner for signals, or change flags of a file that is open for reading only."""
-_PRCTL = {"PR_SET_PDEATHSIG": 1}
-"""Commands of ``prctl`` by which a process could outlive its parent."""
+_PRCTL = {"PR_SET_PDEATHSIG": 1}  # Commands of `prctl` by which a process could outlive its parent
 _CLONE3 = 435
 _CLONE_THREAD = 0x10000
 _X32 = 0x40000000  # from here on, x86-64 numbers its calls a second time

@@ -14,11 +14,8 @@ from hetgym._input.files import as_path, read_text
 from hetgym._input.json import parse
 from hetgym.errors import ConfigError
 
-LIMIT_BYTES = 16 << 20
-"""Longest table that is accepted [byte]; it suffices for some thirty thousand problems."""
-
-PROVED = 1e-6
-"""A makespan within this relative distance of the bound counts as optimal: exact solvers round times."""
+LIMIT_BYTES = 16 << 20  # Longest table that is accepted [byte]; it suffices for some thirty thousand problems
+PROVED = 1e-6  # A makespan within this relative distance of the bound counts as optimal: exact solvers round times
 
 
 @dataclass(frozen=True)

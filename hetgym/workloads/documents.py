@@ -10,11 +10,8 @@ from hetgym._input.files import read_text
 from hetgym._input.json import noun, parse, spelled
 from hetgym.errors import ProblemError
 
-LARGEST = 1e15
-"""Largest number that is accepted: seconds, bytes or Hz."""
-
-LIMIT_BYTES = 64 << 20
-"""Longest document that is accepted, after decompression [byte]."""
+LARGEST = 1e15  # Largest number that is accepted: seconds, bytes or Hz
+LIMIT_BYTES = 64 << 20  # Longest document that is accepted, after decompression [byte]
 
 _REQUIRED = object()
 

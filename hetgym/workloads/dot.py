@@ -23,8 +23,7 @@ from hetgym.workloads.documents import LARGEST
 from hetgym.workloads.from_networkx import from_networkx
 from hetgym.workloads.lines import MOST_OPERATORS, as_number
 
-LIMIT_BYTES = 8 << 20
-"""Longest text that is accepted: the graph takes up to a hundred times as much memory [byte]."""
+LIMIT_BYTES = 8 << 20  # Longest text that is accepted: the graph takes up to a hundred times as much memory [byte]
 
 _READ = {"cost", "weight", "bytes", "kind"}
 _DRAWN = re.compile(
@@ -61,8 +60,7 @@ def read_dot(path: Path, name: str, devices: int | None = None) -> Problem:
     return problem.replace(notes=[f"attributes that are not read: {names}{', …' if len(parser.ignored) > 8 else ''}"])
 
 
-Token = tuple[str, str]
-"""``word``, ``text`` (which was quoted), ``mark`` or ``end``, and what it says."""
+Token = tuple[str, str]  # `word`, `text` (which was quoted), `mark` or `end`, and what it says
 
 
 class _Parser:

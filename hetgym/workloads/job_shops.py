@@ -22,8 +22,7 @@ from hetgym.errors import ProblemError
 from hetgym.problem import Problem
 from hetgym.workloads.lines import MOST_DEVICES, MOST_OPERATORS, Line, Lines, cost_table
 
-Choices = list[tuple[int, float]]
-"""What may run one operation: machines, from 0, and the times they take."""
+Choices = list[tuple[int, float]]  # What may run one operation: machines, from 0, and the times they take
 
 
 def read_job_shop(path: Path, name: str) -> Problem:

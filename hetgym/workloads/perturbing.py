@@ -14,11 +14,8 @@ from hetgym.problem import Problem, Routes
 STRIDE = 1.0
 """Longest step of one factor, as a share of the way from the start's value to an end of the range, in logarithms."""
 
-DIGITS = 3
-"""Significant digits of a factor: few, so that problems can be written down and do not hang on a last bit."""
-
-WIDEST = 1000.0
-"""Largest range; beyond it a device or a link is as good as absent."""
+DIGITS = 3  # Significant digits of a factor: few, so that problems can be written down and do not hang on a last bit
+WIDEST = 1000.0  # Largest range; beyond it a device or a link is as good as absent
 
 
 class Variant(NamedTuple):

@@ -7,11 +7,8 @@ from hetgym.graph import MeasuredGraph
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
-NOMINAL = 1e9
-"""Bandwidth between tracks [byte/s]: an edge carries as many bytes as take its delay."""
-
-MAX_ENTRIES = 50_000_000
-"""Largest cost table, operators x devices."""
+NOMINAL = 1e9  # Bandwidth between tracks [byte/s]: an edge carries as many bytes as take its delay
+MAX_ENTRIES = 50_000_000  # Largest cost table, operators x devices
 
 
 def replay(graph: MeasuredGraph) -> tuple[Problem, Schedule]:

@@ -43,19 +43,13 @@ from hetgym.workloads.best_known import load_best_known
 from hetgym.workloads.examples import textbook
 from hetgym.workloads.specs import MODELS, PLATFORMS, TRANSFORMS, ProblemSpec, generated_graph, platform_of
 
-FOLDER = part("configs") / "suites"
-"""Folder of the shipped suites."""
+FOLDER = part("configs") / "suites"  # Folder of the shipped suites
 
 ALL = "all"
 
-MOST_PROBLEMS = 20_000
-"""Most problems of a suite: three hundred times as many as in the largest shipped suite."""
-
-MOST_GRAPHS = 1_000
-"""Most combinations of a generator's parameters: a graph of each is drawn when the suite is loaded."""
-
-MOST_DEVICES = 4096
-"""Most devices of random speeds: their links are a table of sixteen million."""
+MOST_PROBLEMS = 20_000  # Most problems of a suite: three hundred times as many as in the largest shipped suite
+MOST_GRAPHS = 1_000  # Most combinations of a generator's parameters: a graph of each is drawn when the suite is loaded
+MOST_DEVICES = 4096  # Most devices of random speeds: their links are a table of sixteen million
 
 
 @dataclass(frozen=True)

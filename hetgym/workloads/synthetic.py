@@ -15,8 +15,7 @@ from hetgym._tables import all_within
 from hetgym._types import FloatArray, Int64Array
 from hetgym.errors import ProblemError
 
-SPEEDS = (1.0, 1.5, 2.5, 4.0)
-"""Nominal speeds of four devices; other numbers of devices interpolate between them."""
+SPEEDS = (1.0, 1.5, 2.5, 4.0)  # Nominal speeds of four devices; other numbers of devices interpolate between them
 
 Consistency = Literal["inconsistent", "partial", "consistent"]
 

@@ -7,11 +7,8 @@ from hetgym.graph import DataflowGraph
 from hetgym.problem import Problem
 from hetgym.workloads.synthetic import scale_communication
 
-SPEEDS = (1.0, 4.0)
-"""Slowest and fastest device that is drawn."""
-
-BANDWIDTHS = (0.5, 2.0)
-"""Slowest and fastest link that is drawn [byte/s, of bytes that are scaled to the ratio]."""
+SPEEDS = (1.0, 4.0)  # Slowest and fastest device that is drawn
+BANDWIDTHS = (0.5, 2.0)  # Slowest and fastest link that is drawn [byte/s, of bytes that are scaled to the ratio]
 
 
 def on_uniform_machines(graph: DataflowGraph, devices: int, ccr: float, rng: np.random.Generator) -> Problem:

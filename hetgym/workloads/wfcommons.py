@@ -26,8 +26,7 @@ from hetgym.problem import Problem
 from hetgym.workloads.documents import Row
 from hetgym.workloads.lines import MOST_COSTS, MOST_DEVICES, MOST_EDGES
 
-NETWORK = 125e6
-"""Assumed bandwidth between machines, which the files do not state: 1 Gbit/s [byte/s]."""
+NETWORK = 125e6  # Assumed bandwidth between machines, which the files do not state: 1 Gbit/s [byte/s]
 _VERSIONS = ("1.3", "1.4", "1.5", "1.6")
 
 

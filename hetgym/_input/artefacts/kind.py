@@ -11,11 +11,8 @@ from hetgym._input.files import Refusal, decoded
 from hetgym._input.json import noun, parse
 from hetgym.errors import shown
 
-Arrays = Mapping[str, npt.NDArray[Any]]
-"""Arrays by name."""
-
-MOST_DIMENSIONS = 8
-"""Most dimensions of an array of any shape: twice as many as any of ours has."""
+Arrays = Mapping[str, npt.NDArray[Any]]  # Arrays by name
+MOST_DIMENSIONS = 8  # Most dimensions of an array of any shape: twice as many as any of ours has
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,10 @@ from dataclasses import dataclass, replace
 from hetgym.costs.gpu.work import Gpu
 from hetgym.errors import ArtefactError
 
-SHRINK = 1.25
-"""Power of the process size with which the energy of a FLOP shrinks."""
-
-REFERENCE = 12e-9
-"""Process at which :attr:`Sustained.need` is stated [m]."""
-
-WIDE = 32
-"""Lanes of a scheduler from which on a multiply-add takes every issue slot."""
-
-DENSE = 2.56e11
-"""Peak of a multiprocessor that 64 lanes do not reach, as that would take a clock of 2 GHz [FLOP/s]."""
+SHRINK = 1.25  # Power of the process size with which the energy of a FLOP shrinks
+REFERENCE = 12e-9  # Process at which Sustained.need is stated [m]
+WIDE = 32  # Lanes of a scheduler from which on a multiply-add takes every issue slot
+DENSE = 2.56e11  # Peak of a multiprocessor that 64 lanes do not reach, as that would take a clock of 2 GHz [FLOP/s]
 
 
 @dataclass(frozen=True, slots=True)

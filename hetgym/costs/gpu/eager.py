@@ -49,8 +49,7 @@ from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph.ops import KINDS, Operator
 
-MODEL = "gpu-eager"
-"""Kind of the model in the header of an artefact."""
+MODEL = "gpu-eager"  # Kind of the model in the header of an artefact
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "linear": PRODUCT_FEATURES, "batched": PRODUCT_FEATURES, "conv": CONV_FEATURES, "elementwise": ROW_FEATURES,
@@ -58,11 +57,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Class -> names of its features."""
 
-LARGEST_RATIO = 20.0
-"""Largest absolute value of a log ratio."""
-
-REMEMBERED = 1 << 16
-"""Most shapes in a model's cache; a full cache is emptied."""
+LARGEST_RATIO = 20.0  # Largest absolute value of a log ratio
+REMEMBERED = 1 << 16  # Most shapes in a model's cache; a full cache is emptied
 
 Pair = tuple[float, float]
 

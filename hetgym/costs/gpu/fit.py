@@ -18,14 +18,12 @@ from hetgym.device import Device
 from hetgym.errors import ArtefactError, require
 from hetgym.graph.ops import Operator
 
-ROWS = 40_000
-"""Most rows of a class; larger ones are thinned at random."""
+ROWS = 40_000  # Most rows of a class; larger ones are thinned at random
 
 ROUNDS = {"linear": 200, "batched": 200, "conv": 500, "rows": 100}
 """Number of trees in a forest, for classes that compute tiles and those that stream rows."""
 
-LEAVES = {"linear": 47, "batched": 47, "conv": 47, "rows": 31}
-"""Number of leaves in a tree."""
+LEAVES = {"linear": 47, "batched": 47, "conv": 47, "rows": 31}  # Number of leaves in a tree
 
 RATE, FEATURE_SHARE = 0.08, {"linear": 0.6, "batched": 0.3, "conv": 0.6, "rows": 0.3}
 """Learning rate, and share of the features that each tree sees."""

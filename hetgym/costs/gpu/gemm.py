@@ -36,20 +36,14 @@ FLOOR = 2.2e-6
 MEMORY_EFFICIENCY = 0.8
 """Share of the bandwidth that all other operators reach: ``mem_bw_empirical_scaling_factor`` of aiconfigurator."""
 
-LAUNCH = 3e-6
-"""Launch time of all other operators [s]: ``mem_empirical_constant_latency`` of aiconfigurator."""
+LAUNCH = 3e-6  # Launch time of all other operators [s]: `mem_empirical_constant_latency` of aiconfigurator
 
 OTHERS = f"no product in 16 bits: the roofline, with {MEMORY_EFFICIENCY:.0%} of the bandwidth and {LAUNCH:g} s a launch"
 """Rule of explanations for all other operators."""
 
-MODEL = "gpu-gemm"
-"""Kind of the model in the header of an artefact."""
-
-LARGEST_RATIO = 50.0
-"""Largest absolute value of a log ratio."""
-
-REMEMBERED = 1 << 16
-"""Most shapes in a model's cache; a full cache is emptied."""
+MODEL = "gpu-gemm"  # Kind of the model in the header of an artefact
+LARGEST_RATIO = 50.0  # Largest absolute value of a log ratio
+REMEMBERED = 1 << 16  # Most shapes in a model's cache; a full cache is emptied
 
 TILES = (
     (16, 64), (16, 128), (32, 64), (32, 128), (64, 64), (64, 128), (128, 64), (64, 256), (256, 64), (128, 128),

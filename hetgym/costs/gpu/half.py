@@ -45,8 +45,7 @@ from hetgym.graph.ops import Operator
 GROUPED_DOUBLINGS = 13
 """Doublings of the batch of a grouped product whose prices bound its own; beyond, arithmetic outweighs the weights."""
 
-MODEL = "gpu-half"
-"""Kind of the model in the header of an artefact."""
+MODEL = "gpu-half"  # Kind of the model in the header of an artefact
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "product": PRODUCT_FEATURES,
@@ -55,17 +54,13 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 """Class of operators -> its features: products in 16 bits, products of float8, attention in 16 bits."""
 
-LARGEST_RATIO = 20.0
-"""Largest absolute value of a log ratio."""
+LARGEST_RATIO = 20.0  # Largest absolute value of a log ratio
 
 NO_UNITS = "the board has no rate in 16 bits: the roofline prices it"
 """Rule of explanations for boards without units for 16 bits."""
 
-ALIKE = 0.03
-"""Largest relative distance of each figure at which a board is taken for a measured one."""
-
-REMEMBERED = 1 << 16
-"""Most shapes in a model's cache; a full cache is emptied."""
+ALIKE = 0.03  # Largest relative distance of each figure at which a board is taken for a measured one
+REMEMBERED = 1 << 16  # Most shapes in a model's cache; a full cache is emptied
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,8 @@ from hetgym.device import Device
 from hetgym.errors import PlatformError
 from hetgym.graph.ops import Operator
 
-HALF = ("bfloat16", "float16")
-"""Dtypes of 16 bits, which cost the same."""
-
-PRODUCT_FLOOR = 4300.0
-"""Cycles of the smallest product in a captured graph: 2.2 us at 1.98 GHz."""
+HALF = ("bfloat16", "float16")  # Dtypes of 16 bits, which cost the same
+PRODUCT_FLOOR = 4300.0  # Cycles of the smallest product in a captured graph: 2.2 us at 1.98 GHz
 
 ATTENTION_FLOOR = 9e-6
 """Time of the smallest attention as inference servers run it [s], a little below the fastest measured one."""
@@ -30,8 +27,7 @@ ATTENTION_FLOOR = 9e-6
 BLOCK = 3e-6
 """Time of a block of attention with few keys [s]: it waits for the table of pages, then for keys, then for values."""
 
-COPY = 3e-6
-"""Time of a small kernel beside attention [s]: ``mem_empirical_constant_latency`` of aiconfigurator."""
+COPY = 3e-6  # Time of a small kernel beside attention [s]: `mem_empirical_constant_latency` of aiconfigurator
 
 EXPONENTIALS = 16.0
 """Exponentials a cycle and processor, of every generation (throughput table of the CUDA C++ Programming Guide)."""

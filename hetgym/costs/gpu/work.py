@@ -26,8 +26,7 @@ from hetgym.graph.ops import Operator
 CLASSES: tuple[str, ...] = ("linear", "batched", "conv", "elementwise", "softmax", "layernorm")
 """Classes of operators; each has trees of its own."""
 
-PRODUCTS = ("linear", "batched", "conv")
-"""Classes that compute in tiles of a product."""
+PRODUCTS = ("linear", "batched", "conv")  # Classes that compute in tiles of a product
 
 WORK: tuple[str, ...] = ("batch", "m", "n", "k", "flops", "read", "written", "images", "side", "window", "stride")
 """Columns of a table of work: independent products, rows, columns, reduction; FLOPs; bytes; and, for convolutions,
@@ -41,8 +40,7 @@ TILES = {
 """Rows and columns of a tile, the part of the output that one block of a float32 product computes -> share of the peak
 that it can reach. The smaller the tile, the larger the share of instructions that fetch operands."""
 
-FLOOR = 2e-6
-"""Time of a small kernel, about what is left of it when the launch is subtracted [s]."""
+FLOOR = 2e-6  # Time of a small kernel, about what is left of it when the launch is subtracted [s]
 
 _SHARED = ("log2 seconds of the FLOPs at peak", "log2 seconds of the bytes at peak", "log2 bytes / cache")
 PRODUCT_FEATURES: tuple[str, ...] = (
@@ -68,8 +66,7 @@ ROW_FEATURES: tuple[str, ...] = (
 RISING, FALLING = ("log2 seconds",), ("log2 bandwidth",)
 """Beginnings of the names of features that rise when a board's peak or bandwidth falls, and that fall with it."""
 
-LARGEST = 1e30
-"""Largest size; larger ones are clipped to it."""
+LARGEST = 1e30  # Largest size; larger ones are clipped to it
 
 
 @dataclass(frozen=True, slots=True)

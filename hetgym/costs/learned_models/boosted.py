@@ -12,8 +12,7 @@ from hetgym.costs.learned_models.seen import Seen
 from hetgym.costs.regressor import Arrays, check_rows, checked, refuse_others, settled
 from hetgym.errors import require
 
-ROUNDS = 160
-"""Number of trees in an ensemble; with the absolute error as loss, it does not overfit at this number."""
+ROUNDS = 160  # Number of trees in an ensemble; with the absolute error as loss, it does not overfit at this number
 
 LEARNING_RATE = 0.08
 

@@ -16,11 +16,8 @@ from hetgym.errors import ArtefactError, require
 MOST = 1500
 """Most rows of a class, larger ones are thinned: a fit takes time cubic in the rows, a prediction linear time."""
 
-CHOOSING = 450
-"""Number of rows from which the scales are chosen; the fit itself uses all rows."""
-
-STEPS = 120
-"""Optimiser steps in each of the two rounds that choose the scales."""
+CHOOSING = 450  # Number of rows from which the scales are chosen; the fit itself uses all rows
+STEPS = 120  # Optimiser steps in each of the two rounds that choose the scales
 
 _RATE = 0.05
 _FREEDOM = 4.0  # degrees of freedom of Student's distribution of the errors: 1 is Cauchy's, many are nearly normal

@@ -15,8 +15,7 @@ from hetgym.errors import require
 WIDTH = 32
 HIDDEN = 2
 MEMBERS = 5
-STEPS = 4000
-"""Most optimiser steps; training stops early once no member's validation error falls any more."""
+STEPS = 4000  # Most optimiser steps; training stops early once no member's validation error falls any more
 
 _CHECK = 50  # steps between two checks of the validation error
 _PATIENCE = 20  # checks without an improvement of any member before training stops

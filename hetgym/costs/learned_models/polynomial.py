@@ -14,11 +14,8 @@ from hetgym.costs.learned_models.seen import Seen
 from hetgym.costs.regressor import Arrays, check_rows, checked, grouped_folds, refuse_others, settled
 
 MAX_DEGREE = 4
-MAX_TERMS = 600
-"""Largest number of terms; there are also at most half as many terms as rows."""
-
-RIDGE = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-"""Penalties that are tried, as a share of the number of rows."""
+MAX_TERMS = 600  # Largest number of terms; there are also at most half as many terms as rows
+RIDGE = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)  # Penalties that are tried, as a share of the number of rows
 
 _FOLDS = 5
 _HUBER = 1.345  # standard choice: 95 % efficiency for normal errors

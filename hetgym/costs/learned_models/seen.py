@@ -12,8 +12,7 @@ from hetgym.costs.regressor import Arrays, check_columns, checked
 MARGIN = 0.05
 """Distance beyond the box, and beyond the farthest row, at which a row still counts as seen; a share of the size."""
 
-LARGEST = 1e12
-"""Largest legal feature in an artefact."""
+LARGEST = 1e12  # Largest legal feature in an artefact
 
 _FLAT = 1e-9
 _RANK = 1e-4

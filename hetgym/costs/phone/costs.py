@@ -28,8 +28,7 @@ from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph.ops import Operator
 
-MODEL = "phone"
-"""Kind of the model in the header of an artefact."""
+MODEL = "phone"  # Kind of the model in the header of an artefact
 
 PRECISIONS: dict[str, str] = {
     "float32": "float", "float16": "float", "bfloat16": "float", "int16": "w8a16", "uint16": "w8a16", "int8": "w8a8",
@@ -42,11 +41,8 @@ can run that, else as w8a8."""
 BYTES: dict[str, tuple[float, float]] = {"float": (2.0, 2.0), "w8a8": (1.0, 1.0), "w8a16": (1.0, 2.0)}
 """Precision -> bytes of a weight and of an activation; in the order in which operators of other dtypes take them."""
 
-CHIP = 2.0 * ON_CHIP
-"""Memory on the chip [byte]; operators that fit read nothing from outside."""
-
-STRANGE = "the precision was not fitted: the roofline prices it"
-"""Rule of explanations for such operators."""
+CHIP = 2.0 * ON_CHIP  # Memory on the chip [byte]; operators that fit read nothing from outside
+STRANGE = "the precision was not fitted: the roofline prices it"  # Rule of explanations for such operators
 
 RATES: tuple[str, ...] = (*AMOUNTS, "elements in and out", "calls")
 """Columns of the coefficients: seconds for each amount, for each element of the network's inputs and outputs, and for

@@ -54,14 +54,9 @@ AMOUNTS: tuple[str, ...] = (
 TILE = 32
 """Rows, columns and reduction of the blocks that the matrix unit multiplies; each is padded to a multiple of this."""
 
-SIDES = (8, 4)
-"""Height and width of the blocks of an image that a convolution computes, each block :data:`TILE` channels deep."""
-
-ON_CHIP = 4e6
-"""Elements that the memory on the chip holds: 8 MiB of 16 bits."""
-
-AT_START = 65536.0
-"""Elements that take as long as the start of an operator."""
+SIDES = (8, 4)  # Height and width of the blocks of an image that a convolution computes, each block TILE channels deep
+ON_CHIP = 4e6  # Elements that the memory on the chip holds: 8 MiB of 16 bits
+AT_START = 65536.0  # Elements that take as long as the start of an operator
 
 FREE = frozenset({"BatchNormalization", "Relu", "Clip", "LeakyRelu", "PRelu", "Cast"})
 """Kinds that cost nothing behind another operator."""

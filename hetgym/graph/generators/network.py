@@ -15,8 +15,7 @@ class Value(NamedTuple):
     tensor: Tensor
 
 
-Operand = Value | Tensor
-"""A value of an earlier operator, or a tensor from outside."""
+Operand = Value | Tensor  # A value of an earlier operator, or a tensor from outside
 
 
 class Network:

@@ -17,8 +17,7 @@ Index = npt.NDArray[np.int64]
 MAX_TASKS = 1 << 20
 """Most tasks of a generated graph: operators are Python objects, and a million of them take a gigabyte."""
 
-MAX_EDGES = 1 << 23
-"""Most edges of a generated graph."""
+MAX_EDGES = 1 << 23  # Most edges of a generated graph
 
 _LARGEST = 1 << 40  # of a parameter; products of larger ones might not fit 64 bits
 _MOST_BYTES = 1e15  # of an average edge

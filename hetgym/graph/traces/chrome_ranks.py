@@ -15,11 +15,8 @@ from hetgym.graph.traces.streams import Launches, Work, lanes, launch_latency, w
 from hetgym.graph.traces.threads import hand_over, tile
 from hetgym.graph.traces.waits import infer, synchronise
 
-MAX_THREADS = 256
-"""Most threads of a process among which waits are looked for."""
-
-MAX_TRACKS = 4096
-"""Most threads and streams of all ranks."""
+MAX_THREADS = 256  # Most threads of a process among which waits are looked for
+MAX_TRACKS = 4096  # Most threads and streams of all ranks
 
 
 class Rank:

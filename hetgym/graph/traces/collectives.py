@@ -13,8 +13,7 @@ KINDS = frozenset(
     ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce", "all-to-all", "send-recv", "collective")
 )
 
-TOGETHER = 50e-6
-"""Longest time between the ends of a collective on its ranks, clocks aligned [s]."""
+TOGETHER = 50e-6  # Longest time between the ends of a collective on its ranks, clocks aligned [s]
 
 
 def matched(ranks: Sequence[Sequence[Work]]) -> list[list[tuple[int, Work]]]:

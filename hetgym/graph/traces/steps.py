@@ -15,8 +15,7 @@ from hetgym._types import frozen
 from hetgym.errors import GraphError
 from hetgym.graph.measured import MeasuredGraph
 
-MAX_STEPS = 4_000_000
-"""Most steps of a measured graph: each takes about 1 kB until the graph is assembled."""
+MAX_STEPS = 4_000_000  # Most steps of a measured graph: each takes about 1 kB until the graph is assembled
 
 
 @dataclass(eq=False, slots=True)

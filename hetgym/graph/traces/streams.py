@@ -16,8 +16,7 @@ from hetgym.graph.traces.steps import Step
 ROUNDING = 2e-6
 """Time by which intervals may overlap, or an effect precede its cause, through rounded and different clocks [s]."""
 
-MAX_LANES = 64
-"""Most intervals of a stream that may overlap."""
+MAX_LANES = 64  # Most intervals of a stream that may overlap
 
 
 @dataclass(eq=False, slots=True)

@@ -8,8 +8,7 @@ from hetgym.graph.traces.steps import Step
 HANDOFF = 20e-6
 """Shortest interval in which a thread is taken to wait for another one [s]; waking a thread takes about as long."""
 
-PASSIVE = frozenset(("idle", "annotation", "python"))
-"""Kinds of steps in which a thread may do nothing but wait."""
+PASSIVE = frozenset(("idle", "annotation", "python"))  # Kinds of steps in which a thread may do nothing but wait
 
 
 def tile(events: list[Event], track: int) -> list[Step]:

@@ -8,17 +8,10 @@ from itertools import pairwise
 from hetgym.graph.traces.chrome import Event, Events
 from hetgym.graph.traces.streams import ROUNDING, Issued, Launches, Work
 
-LATE = 50e-6
-"""Pause of a stream that calls for an explanation [s]: several times the latency of a launch."""
-
-JUST = 10e-6
-"""Longest time from an event on one stream to its effect on another one [s]."""
-
-CANDIDATES = 64
-"""Most intervals that are looked at to explain one pause."""
-
-FULL = 1000
-"""Least pending launches of a full queue; CUDA's driver holds some 1020."""
+LATE = 50e-6  # Pause of a stream that calls for an explanation [s]: several times the latency of a launch
+JUST = 10e-6  # Longest time from an event on one stream to its effect on another one [s]
+CANDIDATES = 64  # Most intervals that are looked at to explain one pause
+FULL = 1000  # Least pending launches of a full queue; CUDA's driver holds some 1020
 
 
 def synchronise(events: Events, rows: Sequence[Sequence[Work]], launches: Launches) -> None:

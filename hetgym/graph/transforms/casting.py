@@ -6,8 +6,7 @@ from hetgym.errors import GraphError
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Operator, Tensor
 
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-"""Formats that a graph can be cast to and from."""
+FLOATS = ("float16", "bfloat16", "float32", "float64")  # Formats that a graph can be cast to and from
 
 
 def cast(graph: DataflowGraph, dtype: str) -> DataflowGraph:

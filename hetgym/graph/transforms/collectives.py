@@ -13,8 +13,7 @@ from hetgym.errors import ConfigError, unknown_name
 from hetgym.graph.ops import DTYPE_BYTES, Operator, Tensor
 from hetgym.graph.transforms.replicated import Builder, Replicated, Value, chunks_of, whole_number
 
-Held = list[dict[int, Value]]
-"""For each rank: chunk -> the value that holds it."""
+Held = list[dict[int, Value]]  # For each rank: chunk -> the value that holds it
 
 Steps = Callable[[Builder, str, Held, Sequence[int]], None]
 """Function that adds the operators of one pass over a block of chunks."""
@@ -84,8 +83,7 @@ def tree_broadcast(
             held[child][chunk] = builder.recv(f"{name}/chunk{chunk}", child, held[rank][chunk])
 
 
-Tree = tuple[list[list[int]], list[int]]
-"""Children of each rank, and the ranks from the root down."""
+Tree = tuple[list[list[int]], list[int]]  # Children of each rank, and the ranks from the root down
 
 
 def _trees(algorithm: str, k: int) -> list[Tree]:

@@ -2,8 +2,7 @@
 
 from hetgym.graph.dataflow import DataflowGraph
 
-Source = tuple[int, int]
-"""Output ``slot`` of operator ``source``."""
+Source = tuple[int, int]  # Output `slot` of operator `source`
 
 
 def operands(graph: DataflowGraph) -> list[list[Source | None]]:

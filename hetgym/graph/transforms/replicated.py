@@ -12,8 +12,7 @@ from hetgym.errors import ConfigError
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Operator, Tensor
 
-Value = tuple[int, int]
-"""Output ``slot`` of operator ``source``."""
+Value = tuple[int, int]  # Output `slot` of operator `source`
 
 
 @dataclass(frozen=True, eq=False)
