@@ -105,7 +105,8 @@ class ProblemArrays(NamedTuple):
     asynchronous: BoolArray  # [d] True if the host launches operators ahead of the device
     occupancy: FloatArray  # [n, d] share of the device, in (0, 1], that the operator needs to run at full speed
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 class Problem(Deferred):

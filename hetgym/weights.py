@@ -29,7 +29,8 @@ class SharedWeights(NamedTuple):
     operator_pointer: IntArray
     weight: IntArray  # [r] numbers of weights
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
     @classmethod
     def of(cls, n: int, readers: Iterable[tuple[Sequence[int], float]]) -> SharedWeights:

@@ -56,6 +56,8 @@ def test_training_says_how_far_it_has_come_and_keeps_to_the_threads_of_the_envir
         torch.set_num_threads(before)
     lines = [line for line in done.stderr.splitlines() if line.startswith("hetgym: quiet-s0: ")]
     assert "beginning" in lines[0] and any(": step 0 of 64" in line for line in lines)
+    (curves,) = (tmp_path / "results" / "quiet-s0" / "curves").iterdir()
+    assert b"rollout/illegal_share" in curves.read_bytes()
 
 
 def test_no_code_asks_for_more_threads_than_the_environment_allows() -> None:

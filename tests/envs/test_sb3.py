@@ -45,6 +45,7 @@ def test_lanes_play_as_scalar_environments_do(name: str) -> None:
                 ended += 1
                 assert infos[lane]["makespan"] == info["makespan"]
                 assert infos[lane]["episode"]["r"] == pytest.approx(returns[lane], abs=1e-6)
+                assert infos[lane]["episode"]["illegal_share"] == info["illegal_share"]
                 assert infos[lane]["TimeLimit.truncated"] is False
                 last = infos[lane]["terminal_observation"]
                 assert all(np.array_equal(last[key], obs[key]) for key in obs)

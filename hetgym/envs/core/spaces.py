@@ -67,7 +67,7 @@ def _int8(mask: Any) -> Any:
 
 @batch_space.register(Actions)
 def _lane_actions(space: Actions, n: int = 1) -> LaneActions:
-    alike = batch_space.dispatch(spaces.Discrete)(space, n)
+    alike: Any = batch_space.dispatch(spaces.Discrete)(space, n)
     return LaneActions(alike.nvec, alike.dtype, alike.np_random, start=alike.start)
 
 
