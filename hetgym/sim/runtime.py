@@ -104,7 +104,7 @@ class Runtime:
         Then the times that a timeline plans are those of a simulation, bit for bit: plans need not be simulated, and
         walks (:mod:`hetgym.search.walk`) may price changes.
         """
-        return self == Runtime()
+        return self == PRESETS["classic"]
 
     @property
     def plans_as_classic(self) -> bool:

@@ -106,4 +106,4 @@ def _shared_class(of: Any) -> Any:
 
 
 def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

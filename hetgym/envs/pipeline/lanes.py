@@ -108,12 +108,12 @@ class PipelineLanes(RecordLanes):
 
     def _finish(self, lane: int) -> None:
         """Evaluate the cut, and set the last reward."""
-        b, instance, stages = self.state, self.instance(lane), self.stages(lane)
+        state, instance, stages = self.state, self.instance(lane), self.stages(lane)
         count = len(stages)
-        passes = (b.forward[lane, :count].copy(), b.backward[lane, :count].copy(), b.weight[lane, :count].copy())
+        passes = (each[lane, :count].copy() for each in (state.forward, state.backward, state.weight))
         found = instance.price(stages, *passes)
         self._ended[lane] = stages, found
-        before = instance.reference if self.sparse else float(b.potential[lane])
+        before = instance.reference if self.sparse else float(state.potential[lane])
         self.reward[lane] = (before - found.value) / instance.reference if instance.reference > 0 else 0.0
 
     def _prepare(self, step: TrainingPipeline) -> Prepared:
@@ -161,9 +161,9 @@ class PipelineLanes(RecordLanes):
 
     def stages(self, lane: int) -> list[Stage]:
         """The stages that a lane has decided so far."""
-        b, count = self.state, int(self.state.pieces[lane])
-        begun, device = b.begun[lane, :count].tolist(), b.device[lane, :count].tolist()
-        return list(map(Stage, begun, [*begun[1:], int(b.turn[lane])], device))
+        state, count = self.state, int(self.state.pieces[lane])
+        begun, device = state.begun[lane, :count].tolist(), state.device[lane, :count].tolist()
+        return list(map(Stage, begun, [*begun[1:], int(state.turn[lane])], device))
 
     def unrolled(self, lane: int) -> tuple[Problem, Schedule] | None:
         """A finished episode's cut as a problem of its stages' passes and their schedule; None for the throughput."""
@@ -211,8 +211,8 @@ class PipelineLanes(RecordLanes):
 
     def frame(self, lane: int, mode: str) -> Any:
         """A text or a bar chart of the stages' loads."""
-        instance, b, ended, stages = self.instance(lane), self.state, self._ended[lane], self.stages(lane)
-        passes = (b.forward[lane], b.backward[lane], b.weight[lane])
+        instance, state, ended, stages = self.instance(lane), self.state, self._ended[lane], self.stages(lane)
+        passes = (state.forward[lane], state.backward[lane], state.weight[lane])
         forward, backward, weight = (p[: len(stages)] for p in passes) if ended is None else ended[1][1:]
         value = np.nan if ended is None else ended[1].value
         draw = pipeline_pixels if mode == "rgb_array" else pipeline_text

@@ -44,6 +44,7 @@ class Prepared(NamedTuple):
     tables: records.Entry  # of the instance, for kernels
     # the observation at the beginning of an episode, by key; what kernels write anew is left out
     blank: dict[str, npt.NDArray[Any]]
+    settled: bool  # true if there is nothing to decide: every operator can run on one device only
 
 
 class PlaceLanes(RecordLanes):
@@ -113,8 +114,11 @@ class PlaceLanes(RecordLanes):
         """
         forced, order = only_options(options, *self.options)
         problem = self.source.draw(rng, lane, seed) if forced is None else as_problem(forced)
-        fixed_places = problem.num_devices > 1 and (np.isfinite(problem.cost).sum(axis=1) <= 1).all()
-        if fixed_places and problem.num_operators > 1 and not self._told:
+        if forced is None and self.source.passing(seed):  # nobody will see this problem again
+            prepared = self._prepare(problem)
+        else:
+            prepared = self._known.get(problem, lambda: self._prepare(problem))
+        if prepared.settled and not self._told:
             self._told = True
             at_once = int((np.diff(problem.arrays.predecessor_pointer) == 0).sum())
             warnings.warn(
@@ -124,10 +128,6 @@ class PlaceLanes(RecordLanes):
                 HetgymWarning,
                 stacklevel=4,
             )
-        if forced is None and self.source.passing(seed):  # nobody will see this problem again
-            prepared = self._prepare(problem)
-        else:
-            prepared = self._known.get(problem, lambda: self._prepare(problem))
         instance, chosen = prepared.instance, None
         if order is not None:
             chosen = _ordered(problem, order)
@@ -164,11 +164,13 @@ class PlaceLanes(RecordLanes):
         instance = prepare(problem, self.rules.simulated, self.rules.completion)
         blank = fixed(instance, self.padding, "operators" in self.arrays)
         tables = tables_of(instance, self.rules.memory)
+        several = min(problem.num_operators, problem.num_devices) > 1
         return Prepared(
             instance,
             records.entry(problem.arrays),
             records.entry(tables),
             {key: array for key, array in blank.items() if key in self.arrays},
+            several and bool((np.isfinite(problem.cost).sum(axis=1) <= 1).all()),
         )
 
     def _take(self, lane: int, prepared: Prepared) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import count, pairwise
+from itertools import accumulate, count, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -52,8 +52,8 @@ class _Way(NamedTuple):
     """An entry of the menu for all operators of a graph that are alike."""
 
     option: Option  # without deals
-    # what an operand is dealt out by, if it has a source: its number, axis, widths, and if they do not overlap
-    cuts: tuple[tuple[int, int, tuple[int, ...], bool], ...]
+    # number of an operand, and how it is dealt out if it has a source: axis, widths, and true if they do not overlap
+    cuts: tuple[tuple[int, tuple[int, tuple[int, ...], bool]], ...]
 
 
 class Splitter:
@@ -125,7 +125,7 @@ class Splitter:
             None
             if way is None or len(way.option.lengths) > free
             else way.option._replace(
-                deals=tuple(Deal(source, *cut) for at, *cut in way.cuts if (source := sources[at]) is not None)
+                deals=tuple(Deal(source, *dealt) for at, dealt in way.cuts if (source := sources[at]) is not None)
             )
             for way in self._known[key]
         )
@@ -136,12 +136,11 @@ class Splitter:
         made: dict[tuple[tuple[int, ...], ...], tuple[int, Operator]] = {}  # parts of the same shapes cost the same
         found: list[tuple[Cut, tuple[int, ...], list[tuple[tuple[int, ...], ...]]] | None] = [None]
         for choice, axis in zip(self.menu[1:], self._cuts(op), strict=True):
-            part = axis and lengths(op, choice, seconds, self.multiple, self.divisible, axis)
+            part = None if axis is None else lengths(op, choice, seconds, self.multiple, self.divisible, axis)
             if axis is None or part is None:
                 found.append(None)
                 continue
-            ends = np.cumsum((0, *part)).tolist()
-            spans = list(enumerate(pairwise(ends)))
+            spans = list(enumerate(pairwise(accumulate(part, initial=0))))
             parts = [shapes(op, axis, number, *span) for number, span in spans]
             for each, (number, span) in zip(parts, spans, strict=True):
                 if each not in made:
@@ -184,12 +183,12 @@ def _likeness(op: Operator) -> tuple[Hashable, ...]:
 
 def _dealt(
     op: Operator, found: Cut, parts: Sequence[tuple[tuple[int, ...], ...]]
-) -> Iterator[tuple[int, int, tuple[int, ...], bool]]:
+) -> Iterator[tuple[int, tuple[int, tuple[int, ...], bool]]]:
     """See :class:`_Way`."""
     for at, where in enumerate(found.operands):
         if where is not None:
             widths = tuple(part[at][where] for part in parts)
-            yield at, where, widths, summed(widths) == op.inputs[at].shape[where]
+            yield at, (where, widths, summed(widths) == op.inputs[at].shape[where])
 
 
 def _option(
