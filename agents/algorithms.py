@@ -18,8 +18,9 @@ class Algorithm:
 
     Attributes:
         settings: the dataclass of its settings, or its ``module:name``; it loads without PyTorch.
-        trainer: a function, or its ``module:name``, that takes a :class:`~hetgym.agents.run.TrainingRun` to its end and
-            returns the trained network.
+        trainer: a function, or its ``module:name``, that takes a :class:`~hetgym.agents.run.TrainingRun` to its end,
+            from its checkpoint if it has one, and returns the trained network. It raises ArtefactError for a checkpoint
+            of another recipe, and ClusterError if a worker is lost repeatedly.
         summary: description in one line.
         shares: true if workers of a Ray cluster can take part.
         env: id of the only environment that it trains for; empty for all environments.
@@ -48,6 +49,6 @@ ALGORITHMS: dict[str, Algorithm] = {}  # Name in recipes -> algorithm; `hetgym.a
 
 
 def check_workers(algorithm: str) -> None:
-    """Refuse to share the work of an algorithm that trains in one process. Raises ConfigError: it does."""
+    """Refuse, by ConfigError, to share the work of an algorithm that trains in one process."""
     if not ALGORITHMS[algorithm].shares:
         raise ConfigError(f"{algorithm} trains in one process, without --ray")

@@ -30,7 +30,6 @@ HUB_WEIGHTS, HUB_CARD = "model.safetensors", "config.json"
 
 NETWORK_FORMAT = "hetgym-policy"  # Format of the policies that `hetgym train` writes, which PyTorch runs
 Weights = Mapping[str, npt.NDArray[Any]]  # Arrays by name
-
 P = TypeVar("P", covariant=True)
 
 
@@ -45,11 +44,7 @@ def policy_file(*formats: str) -> Kind:
 
 
 def check_recipe(card: Mapping[str, Any]) -> None:
-    """Check that a card's recipe, if it has one, and the recipe's arguments are mappings.
-
-    Raises:
-        ArtefactError: one of them is not.
-    """
+    """Check that a card's recipe and the recipe's arguments, if any, are mappings; ArtefactError otherwise."""
     recipe = card.get("recipe", {})
     if not isinstance(recipe, dict) or not isinstance(recipe.get("arguments", {}), dict):
         raise ArtefactError(f"the recipe of the card is {shown(recipe)}, not fields with arguments among them")
@@ -67,11 +62,7 @@ def current(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def save(path: str | Path, kind: Kind, form: str, card: Mapping[str, Any], arrays: Weights) -> None:
-    """Write arrays and a card to one file; equal content serialises to equal bytes.
-
-    Args:
-        form: name of the format, which is added to the card.
-        card: JSON values.
+    """Write arrays and a card, to which the format is added, to one file; equal content serialises to equal bytes.
 
     Raises:
         ArtefactError: the file cannot be written; an earlier file at the path is kept.
@@ -90,13 +81,7 @@ def load(path: str | Path, kind: Kind) -> tuple[dict[str, Any], dict[str, npt.ND
 
 
 def save_pair(path: str | Path, form: str, weights: Weights, card: Mapping[str, Any]) -> None:
-    """Write ``<path>.safetensors`` and ``<path>.json``.
-
-    Args:
-        path: without suffix.
-        form: name of the format, which is added to the card.
-        weights: arrays by name, stored in float32.
-        card: their origin, as JSON values.
+    """Write ``<path>.safetensors``, in float32, and ``<path>.json``, the card with the format added.
 
     Raises:
         ArtefactError: a file cannot be written.
@@ -107,10 +92,7 @@ def save_pair(path: str | Path, form: str, weights: Weights, card: Mapping[str, 
 
 
 def load_pair(path: str | Path, *formats: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read what :func:`save_pair` wrote: the card and the weights.
-
-    Args:
-        path: without suffix; or a folder in the Hub's layout.
+    """Read what :func:`save_pair` wrote, or a folder in the Hub's layout: the card and the weights.
 
     Raises:
         ArtefactError: missing, damaged, or of another format or version; the message says which.
@@ -131,21 +113,13 @@ def places(stem: Path) -> tuple[Path, Path]:
 
 
 def read_card(page: Path) -> dict[str, Any]:
-    """Read a card; an empty one stands for JSON that is not an object.
-
-    Raises:
-        ArtefactError: missing, too long, or not JSON.
-    """
+    """Read a card; {} for JSON that is not an object. Raises ArtefactError: missing, too long, or not JSON."""
     card = parse(read_text(page, CARD_LIMIT, ArtefactError), str(page), ArtefactError)
     return card if isinstance(card, dict) else {}
 
 
 def card_text(card: Mapping[str, Any]) -> bytes:
-    """A card as the bytes of a file that people can read.
-
-    Raises:
-        ArtefactError: a number of the card is infinite or NaN, which JSON has no form for.
-    """
+    """A card as the bytes of a file that people can read; ArtefactError for infinite numbers and NaN."""
     try:
         return (json.dumps(card, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
     except ValueError as error:
@@ -162,12 +136,7 @@ class PolicyFiles(Generic[P]):
     prefix: str = ""  # of the names of the weights that are kept
 
     def save(self, path: str | Path, weights: Weights, card: Mapping[str, Any]) -> None:
-        """Write the two files.
-
-        Args:
-            path: without suffix.
-            weights: of the policy's network, by name.
-            card: their origin, as JSON values.
+        """Write the two files; ``path`` is without suffix.
 
         Raises:
             ArtefactError: the weights are not of such a network, or a file cannot be written.
@@ -177,9 +146,6 @@ class PolicyFiles(Generic[P]):
 
     def load(self, path: str | Path) -> P:
         """Read what :meth:`save` wrote.
-
-        Args:
-            path: without suffix.
 
         Raises:
             ArtefactError: missing, damaged, or not such a policy; the message says which.

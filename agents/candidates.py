@@ -155,14 +155,7 @@ class SchedulePolicy(CandidatePolicy):
     """Decides in HetSchedule-v0 or HetDispatch-v0."""
 
     def plan(self, problem: Problem, /, **playing: Any) -> Schedule:
-        """Schedule a problem by playing episodes without noise and changes.
-
-        Args:
-            playing: arguments of :meth:`~CandidatePolicy.play`.
-
-        Raises:
-            ConfigError: see :meth:`~CandidatePolicy.play`.
-        """
+        """Schedule a problem by :meth:`~CandidatePolicy.play`, without noise and changes."""
         schedule: Schedule = self.play(problem=as_problem(problem), **playing)["schedule"]
         return schedule
 
@@ -171,14 +164,7 @@ class SplitPolicy(CandidatePolicy):
     """Decides in HetSplit-v0."""
 
     def plan(self, graph: DataflowGraph, /, platform: Platform, **playing: Any) -> GraphPlan:
-        """Split a graph's operators between devices by playing episodes, and schedule the result.
-
-        Args:
-            playing: arguments of :meth:`~CandidatePolicy.play`.
-
-        Raises:
-            ConfigError: see :meth:`~CandidatePolicy.play`.
-        """
+        """Split a graph's operators between devices by :meth:`~CandidatePolicy.play`, and schedule the result."""
         info = self.play(graph=graph, platform=as_platform(platform), **playing)
         return GraphPlan(info["split_graph"], info["split_problem"], info["schedule"])
 
@@ -187,18 +173,10 @@ class PipelinePolicy(CandidatePolicy):
     """Decides in HetPipeline-v0."""
 
     def plan(self, pipeline: PipelineProblem | TrainingPipeline, /, **playing: Any) -> list[tuple[int, int, int]]:
-        """Cut a model into pipeline stages by playing episodes.
+        """Cut a model into pipeline stages by :meth:`~CandidatePolicy.play`.
 
-        Args:
-            pipeline: the pipeline to cut.
-            playing: arguments of :meth:`~CandidatePolicy.play`.
-
-        Returns:
-            (first block, block after the last, device) of each stage. If no episode is better than the reference (a
-            single device or an equal cut), the stages of the reference.
-
-        Raises:
-            ConfigError: see :meth:`~CandidatePolicy.play`.
+        Returns (first block, block after the last, device) of each stage. If no episode is better than the reference (a
+        single device or an equal cut), the stages of the reference.
         """
         info = self.play(problem=as_pipeline(pipeline), **playing)
         stages: list[tuple[int, int, int]] = info[

@@ -21,7 +21,6 @@ from hetgym.errors import ArtefactError, shown
 
 FORMAT = "hetgym-checkpoint"
 MOST_STEPS = 1 << 53  # Largest number of steps of a run: beyond it floats are no longer exact
-
 _LARGEST = 1e300  # largest magnitude of the numbers in a run's history
 _DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bool")
 
@@ -112,11 +111,7 @@ def learner_tensors(network: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 
 
 def restore_learner(network: nn.Module, optimizer: torch.optim.Optimizer, found: Mapping[str, Tensor]) -> None:
-    """Restore the tensors that :func:`learner_tensors` returned.
-
-    Raises:
-        ArtefactError: the tensors are not those of such a network.
-    """
+    """Restore what :func:`learner_tensors` returned; ArtefactError unless the tensors are of such a network."""
     try:
         state = _optimizer_state(optimizer, found)
         network.load_state_dict({n.removeprefix("network."): w for n, w in found.items() if n.startswith("network.")})

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from hetgym.agents.planner import Follower, Start, UntrainedPlanner
 from hetgym.baselines.parallel import search
 from hetgym.envs.cluster.problems import as_step
-from hetgym.envs.core.kinds import require_kind
 from hetgym.parallel import ParallelPlan, TrainingProblem
 
 
-class ClusterPlanner:
-    """Plans training steps; it is a :class:`~hetgym.agents.Policy` without trained parameters.
+class ClusterAgent(Follower):
+    """An agent for HetCluster-v0 that plans when an episode begins, and follows the plan."""
 
-    Attributes:
-        card: empty: nothing was trained.
+    kind = "cluster"
+
+    def begin(self, env: Any, lanes: Any, start: Start) -> Start:
+        """Plan by :func:`~hetgym.baselines.parallel.search`."""
+        self._actions = lanes.actions(0, search(lanes.problem(0)))
+        return start
+
+
+class ClusterPlanner(UntrainedPlanner):
+    """Plans training steps; it is a :class:`~hetgym.agents.Policy` without trained parameters.
 
     >>> import gymnasium as gym, hetgym
     >>> info = hetgym.agents.play(gym.make("HetCluster-v0"), ClusterPlanner(), seed=0).info
@@ -24,18 +31,7 @@ class ClusterPlanner:
     """
 
     kind = "cluster"
-
-    def __init__(self) -> None:
-        self.card: dict[str, Any] = {}
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Arguments of HetCluster-v0 that an episode of :meth:`agent` needs: none."""
-        return {}
-
-    def agent(self) -> ClusterAgent:
-        """An agent for HetCluster-v0 that follows the plan."""
-        return ClusterAgent()
+    follower = ClusterAgent
 
     def plan(self, problem: TrainingProblem) -> ParallelPlan:
         """Plan a training step by :func:`~hetgym.baselines.parallel.search`.
@@ -45,33 +41,3 @@ class ClusterPlanner:
             ProblemError: no plan fits in memory.
         """
         return search(as_step(problem))
-
-
-class ClusterAgent:
-    """An agent for HetCluster-v0 that plans when an episode begins, and follows the plan."""
-
-    def __init__(self) -> None:
-        self._actions: list[int] = []
-        self._turn = 0
-
-    def reset(
-        self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Reset an environment, and plan the problem that it draws.
-
-        Returns:
-            The environment's first observation and info.
-
-        Raises:
-            ConfigError: another environment.
-        """
-        lanes: Any = getattr(env.unwrapped, "lanes", None)
-        require_kind(ClusterPlanner.kind, lanes)
-        observation, info = env.reset(seed=seed, options=options)
-        self._turn, self._actions = 0, lanes.actions(0, search(lanes.problem(0)))
-        return observation, info
-
-    def __call__(self, observation: Any, info: Mapping[str, Any] | None = None) -> int:
-        """The next action; the arguments are ignored."""
-        self._turn += 1
-        return self._actions[self._turn - 1]

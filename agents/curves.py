@@ -10,10 +10,9 @@ from hetgym.errors import require
 
 
 class Curves:
-    """Writes scalars to ``<folder>/events.out.tfevents.*``.
+    """Writes scalars to ``<folder>/events.out.tfevents.*``, of a run that begins or resumes at ``step``.
 
-    Args:
-        step: step at which the run begins or resumes; values that an earlier process logged after it are hidden.
+    Values that an earlier process logged after that step are hidden.
     """
 
     def __init__(self, folder: Path, step: int = 0) -> None:
@@ -21,11 +20,7 @@ class Curves:
         self._writer: Any = writer(str(folder), purge_step=step if step else None)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        """Log values.
-
-        Args:
-            values: by name, as in ``evaluation/return``.
-        """
+        """Log values; ``values``: by name, as in ``evaluation/return``."""
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
         self._writer.flush()

@@ -2,26 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from hetgym._input.config import read
 from hetgym._input.times import as_seconds
+from hetgym.agents.planner import Follower, Start, UntrainedPlanner
 from hetgym.baselines.pipeline import annealed_cut
-from hetgym.envs.core.kinds import require_kind
 from hetgym.envs.pipeline.problems import as_pipeline
 from hetgym.pipeline import CutProblem, Objective, PipelineProblem, Stage, TrainingPipeline, cut_problem
 
 
-class CutPlanner:
+class CutAgent(Follower):
+    """An agent for HetPipeline-v0 whose actions are the stages of a cut, which it makes at the reset.
+
+    In the environment every decision must leave a way to end with the running round. A cut of several rounds may lack
+    that where memory is tight; then the agent takes a cut of fewer rounds.
+    """
+
+    kind = "pipeline"
+
+    def begin(self, env: Any, lanes: Any, start: Start) -> Start:
+        """Cut the pipeline for the environment's objective."""
+        cuts = lanes.instance(0)
+        for rounds in range(cuts.objective.rounds, 0, -1):
+            if rounds < cuts.objective.rounds:
+                cuts = cut_problem(cuts.training, replace(lanes.rules.bare(), chunks=rounds))
+            cut, actions = annealed_cut(cuts), [0] * len(cuts.names)
+            for stage in cut:
+                actions[stage.first] = 1 + stage.device
+            if len(cut) == len({stage.device for stage in cut}) or self._is_legal(env, cuts, actions):
+                break
+        self._actions = actions
+        if rounds < lanes.rules.rounds or lanes.state.turn[0] > 0:
+            found: Start = env.reset(options={"problem": cuts.training})
+            return found
+        return start
+
+    @staticmethod
+    def _is_legal(env: Any, cuts: CutProblem, actions: list[int]) -> bool:
+        """Play the actions, and return True if all were legal."""
+        env.reset(options={"problem": cuts.training})
+        for action in actions:
+            _, _, _, _, info = env.step(action)
+        return bool(info["illegal_actions"] == 0)
+
+
+class CutPlanner(UntrainedPlanner):
     """Cuts pipelines into stages; it is a :class:`~hetgym.agents.Policy` without trained parameters.
 
     The best cuts for the sum of loads are improved by small changes, each priced under the schedule; see
     :func:`~hetgym.baselines.pipeline.annealed_cut`.
-
-    Attributes:
-        card: empty: nothing was trained.
 
     >>> import gymnasium as gym, hetgym
     >>> env = gym.make("HetPipeline-v0", objective="training", schedule="interleaved", observation="candidates")
@@ -32,18 +63,7 @@ class CutPlanner:
     """
 
     kind = "pipeline"
-
-    def __init__(self) -> None:
-        self.card: dict[str, Any] = {}
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Arguments of HetPipeline-v0 that an episode of :meth:`agent` needs: none."""
-        return {}
-
-    def agent(self) -> CutAgent:
-        """An agent for HetPipeline-v0 that follows the plan for the environment's objective."""
-        return CutAgent()
+    follower = CutAgent
 
     def plan(
         self,
@@ -75,56 +95,3 @@ class CutPlanner:
         return annealed_cut(
             cut_problem(as_pipeline(pipeline), read(Objective, objective, "plan")), tries, seconds, seed
         )
-
-
-class CutAgent:
-    """An agent for HetPipeline-v0 whose actions are the stages of a cut, which it makes at the reset.
-
-    In the environment every decision must leave a way to end with the running round. A cut of several rounds may lack
-    that where memory is tight; then the agent takes a cut of fewer rounds.
-    """
-
-    def __init__(self) -> None:
-        self._actions: list[int] = []
-        self._turn = 0
-
-    def reset(
-        self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Reset an environment, and cut the pipeline that it draws.
-
-        Returns:
-            The environment's first observation and info.
-
-        Raises:
-            ConfigError: another environment.
-        """
-        lanes: Any = getattr(env.unwrapped, "lanes", None)
-        require_kind("pipeline", lanes)
-        observation, info = env.reset(seed=seed, options=options)
-        cuts = lanes.instance(0)
-        for rounds in range(cuts.objective.rounds, 0, -1):
-            if rounds < cuts.objective.rounds:
-                cuts = cut_problem(cuts.training, replace(lanes.rules.bare(), chunks=rounds))
-            cut = annealed_cut(cuts)
-            self._turn, self._actions = 0, [0] * len(cuts.names)
-            for stage in cut:
-                self._actions[stage.first] = 1 + stage.device
-            if len(cut) == len({stage.device for stage in cut}) or self._is_legal(env, cuts):
-                break
-        if rounds < lanes.rules.rounds or lanes.state.turn[0] > 0:
-            observation, info = env.reset(options={"problem": cuts.training})
-        return observation, info
-
-    def _is_legal(self, env: Any, cuts: CutProblem) -> bool:
-        """Play the actions, and return True if all were legal."""
-        env.reset(options={"problem": cuts.training})
-        for action in self._actions:
-            _, _, _, _, info = env.step(action)
-        return bool(info["illegal_actions"] == 0)
-
-    def __call__(self, observation: Any, info: Mapping[str, Any] | None = None) -> int:
-        """The action at the next block; the arguments are ignored."""
-        action = self._actions[self._turn]
-        self._turn += 1
-        return action

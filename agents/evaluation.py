@@ -33,11 +33,11 @@ IN_PLACE = {
 
 
 class Evaluator:
-    """Held-out problems, and the makespans of baselines on them.
+    """The held-out problems of a recipe, and the makespans of baselines on them.
 
     Raises:
-        ConfigError: a baseline that does not exist under these conditions, or arguments that the environment does
-            not have.
+        ConfigError: a baseline that does not exist under these conditions, or arguments that the environment does not
+            have.
     """
 
     def __init__(self, recipe: Recipe) -> None:
@@ -50,11 +50,7 @@ class Evaluator:
         self.baselines = {name: self._baseline(name) for name in wanted.baselines}
 
     def play(self, decide: Decide) -> FloatArray:
-        """[E] makespans of one episode on each problem.
-
-        Args:
-            decide: function from the observations of all lanes to actions; actions of finished lanes are ignored.
-        """
+        """[E] makespans of one episode on each problem; actions for finished lanes are ignored."""
         lanes, seed = self.lanes, self.recipe.evaluation.seed
         for lane in range(lanes.count):
             lanes.prepare(lane, lanes.generator(seed + lane)[0], {}, seed + lane)
@@ -69,9 +65,8 @@ class Evaluator:
     def judge(self, decide: Decide) -> dict[str, float]:
         """Play the held-out problems, and compare the makespans with those of the baselines.
 
-        Returns:
-            ``return``, the mean, with its standard error ``return_error``, and ``ratio_<name>`` for each baseline:
-            the mean over problems of the makespan divided by the baseline's.
+        Returns ``return``, the mean, with its standard error ``return_error``, and ``ratio_<name>`` for each baseline:
+        the mean over problems of the makespan divided by the baseline's.
         """
         return self.compare(self.play(decide))
 

@@ -66,10 +66,6 @@ def write_hub_folder(policy: str | Path, folder: str | Path, *, name: str | None
 def page(card: Mapping[str, Any], title: str, licence: str = "") -> str:
     """The page of a model: front matter that the Hub reads, then how to load the policy and what its card says.
 
-    Args:
-        card: of the policy.
-        licence: see :func:`write_hub_folder`.
-
     Raises:
         ArtefactError: the recipe or the evaluation of the card is not a mapping, or a figure is not finite.
     """
@@ -83,18 +79,10 @@ def page(card: Mapping[str, Any], title: str, licence: str = "") -> str:
     if licence:
         front["license"] = licence
     if "return" in scores:
-        front["model-index"] = [
-            {
-                "name": title,
-                "results": [
-                    {
-                        "task": {"type": "reinforcement-learning", "name": "reinforcement-learning"},
-                        "dataset": {"name": environment, "type": environment},
-                        "metrics": [{"type": "mean_reward", "name": "mean return", "value": scores["return"]}],
-                    }
-                ],
-            }
-        ]
+        task = {"type": "reinforcement-learning", "name": "reinforcement-learning"}
+        metric = {"type": "mean_reward", "name": "mean return", "value": scores["return"]}
+        found = {"task": task, "dataset": {"name": environment, "type": environment}, "metrics": [metric]}
+        front["model-index"] = [{"name": title, "results": [found]}]
     recipe = card.get("recipe", {})
     lines = [f"# {title}", "", f"A policy for hetgym's `{environment}`.", "", "```python", "import hetgym", ""]
     lines += ['policy = hetgym.agents.load("path/of/this/folder")', "```", ""]
@@ -102,12 +90,8 @@ def page(card: Mapping[str, Any], title: str, licence: str = "") -> str:
         lines += [plain(f"Trained by `{recipe.get('algorithm')}`: {' '.join(str(recipe['description']).split())}."), ""]
     if scores:
         lines += ["Measured on held-out problems after training (`ratio_x` is the mean makespan relative to `x`):", ""]
-        lines += [
-            "| figure | value |",
-            "|---|---|",
-            *(f"| `{key}` | {value:.4g} |" for key, value in scores.items()),
-            "",
-        ]
+        rows = [f"| `{key}` | {value:.4g} |" for key, value in scores.items()]
+        lines += ["| figure | value |", "|---|---|", *rows, ""]
     lines += ["`config.json` holds the whole card: the recipe, its seed, and the versions of the libraries."]
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
     return f"---\n{head}---\n\n" + "\n".join(lines) + "\n"
@@ -132,11 +116,7 @@ def _environment(card: Mapping[str, Any]) -> str:
 
 
 def _scores(card: Mapping[str, Any]) -> dict[str, float]:
-    """The figures of a card's evaluation.
-
-    Raises:
-        ArtefactError: the evaluation is not a mapping, or a figure is not finite.
-    """
+    """The figures of a card's evaluation; ArtefactError if it is not a mapping, or a figure is not finite."""
     scores = card.get("evaluation", {})
     if not isinstance(scores, dict):
         raise ArtefactError(f"the evaluation of the card is {shown(scores)}, not figures by name")

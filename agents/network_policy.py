@@ -23,7 +23,6 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 
 FORMAT = artefact.NETWORK_FORMAT
-
 _FILE = artefact.policy_file(FORMAT)
 
 
@@ -107,11 +106,7 @@ class NetworkPolicy(Decider):
 
 
 def load_policy(path: str | Path) -> NetworkPolicy:
-    """Read a policy.
-
-    Args:
-        path: a file that ``hetgym train`` or :meth:`NetworkPolicy.save` wrote; or a folder that
-            :func:`hetgym.agents.write_hub_folder` made of it.
+    """Read a policy from a file of ``hetgym train`` or :meth:`NetworkPolicy.save`, or a folder in the Hub's layout.
 
     Raises:
         ArtefactError: missing, damaged, or not a policy.
@@ -160,14 +155,7 @@ def start_from(network: ActorCritic, path: str | Path) -> None:
 
 
 def check_fits(network: ActorCritic, space: Any) -> None:
-    """Refuse observations that the network was not made for.
-
-    Args:
-        space: the environment's space of observations.
-
-    Raises:
-        ConfigError: the observations are of another environment or level.
-    """
+    """Refuse, by ConfigError, observations of another environment or level than the network was made for."""
     require_kind(network.kind, space)
     if space.level != network.level:
         raise ConfigError(f"the policy takes observation={network.level!r}, the environment gives {space.level!r}")

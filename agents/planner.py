@@ -1,27 +1,28 @@
-"""The common part of planners of trained policies: budgets, and acting in HetSchedule-v0."""
+"""The common part of planners: budgets, acting in HetSchedule-v0, and agents that follow a plan."""
 
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hetgym._input.times import as_seconds
 from hetgym.agents.play import Agent
+from hetgym.envs.core.kinds import require_kind
+from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.planning.policy import SchedulerPolicy
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.search.search import check_limits
 
+Start = tuple[Observation, dict[str, Any]]  # What a reset returns: the first observation and info
+
 
 def limits(budget: str | float | None, operators: int | None = None) -> tuple[float | None, float]:
     """The time of a budget [s], None without one, and the time on the search's clock from which it counts [s].
 
-    Args:
-        budget: seconds, or a number with its unit.
-        operators: the limit of work, which must not be negative.
-
     Raises:
-        ConfigError: an invalid budget.
+        ConfigError: an invalid budget, or a negative number of operators.
     """
     seconds = as_seconds(budget)
     return seconds, check_limits("plan", operators or 0, seconds)
@@ -44,3 +45,53 @@ class SchedulePlanner(abc.ABC):
     def agent(self) -> Agent:
         """An agent for HetSchedule-v0 that follows the plan, which is for the environment's runtime if it can be."""
         return SchedulerPolicy(self)
+
+
+class Follower(abc.ABC):
+    """An agent that plans all actions when an episode begins, and then takes one after the other."""
+
+    kind: str  # of decision
+
+    def __init__(self) -> None:
+        self._actions: Sequence[int] = ()
+        self._turn = 0
+
+    @abc.abstractmethod
+    def begin(self, env: Any, lanes: Any, start: Start) -> Start:
+        """Plan the actions of an episode that has just begun; ``start``, or that of another reset."""
+
+    def check(self, lanes: Lanes) -> None:
+        """Refuse lanes of other environments; see :func:`~hetgym.envs.core.kinds.require_kind`."""
+        require_kind(self.kind, lanes)
+
+    def reset(self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None) -> Start:
+        """Reset an environment, and plan for what it draws; its first observation and info."""
+        lanes: Any = getattr(env.unwrapped, "lanes", None)
+        self.check(lanes)
+        start = self.begin(env, lanes, env.reset(seed=seed, options=options))
+        self._turn = 0
+        return start
+
+    def __call__(self, observation: Observation, info: Mapping[str, Any] | None = None) -> int:
+        """The next action; the arguments are ignored."""
+        self._turn += 1
+        return self._actions[self._turn - 1]
+
+
+class UntrainedPlanner(abc.ABC):
+    """A :class:`~hetgym.agents.Policy` without trained parameters; its card is empty."""
+
+    kind: str  # of decision
+    follower: type[Follower]
+
+    def __init__(self) -> None:
+        self.card: dict[str, Any] = {}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of the environment that an episode of :meth:`agent` needs: none."""
+        return {}
+
+    def agent(self) -> Agent:
+        """An agent that follows the plan for the problem and the objective of its environment."""
+        return self.follower()

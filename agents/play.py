@@ -74,11 +74,8 @@ class Decider(abc.ABC):
     ) -> tuple[npt.NDArray[np.int64], Any]:
         """The most probable actions, with the interface of Stable-Baselines3's models.
 
-        Args:
-            observation: of one environment, or [L, …] by key of many.
-
-        Returns:
-            The action as an array of shape [], or [L] actions; and the state.
+        For an observation of one environment the action has the shape [], for [L, …] by key of many [L]; the state is
+        returned unchanged, and the other arguments are ignored.
         """
         if not isinstance(observation, Mapping):
             raise ConfigError("this policy takes observation='graph' or 'candidates', not flat observations")
@@ -103,8 +100,7 @@ SHAPING = {
 def check_features(kind: str, trained: Mapping[str, Any], lanes: Lanes) -> None:
     """Refuse another environment than a policy plays, and one whose candidate features mean something else.
 
-    Args:
-        trained: arguments of its training that were not the defaults.
+    ``trained``: arguments of its training that were not the defaults.
 
     Raises:
         ConfigError: lanes of another environment, or an argument of :data:`SHAPING` has another value.

@@ -35,24 +35,18 @@ ELSEWHERE = (
 class Evaluation:
     """Evaluation of a policy during training: one episode on each of some problems that it is not trained on.
 
-    Attributes:
-        every: steps from one evaluation to the next; the first is before training, the last after it.
-        episodes: number of problems.
-        seed: of the first problem, the others taking the numbers after it.
-        baselines: names of baselines to compare with; see :data:`hetgym.agents.evaluation.IN_PLACE`.
-        must_beat: baselines whose mean ratio must be below 1 in the end; otherwise ``hetgym train`` exits with 1.
-        arguments: of the environment, which override those of the recipe.
-
     Raises:
         ConfigError: a number out of its range, or a name in ``must_beat`` that is not among the baselines.
     """
 
-    every: int = 50_000  # [steps]
-    episodes: int = 64
-    seed: int = 1_000_000
+    every: int = 50_000  # steps from one evaluation to the next; the first is before training, the last after it
+    episodes: int = 64  # number of problems
+    seed: int = 1_000_000  # of the first problem, the others taking the numbers after it
+    # names of baselines to compare with; see `hetgym.agents.evaluation.IN_PLACE`
     baselines: tuple[str, ...] = ("reference",)
+    # baselines whose mean ratio must be below 1 in the end; otherwise `hetgym train` exits with 1
     must_beat: tuple[str, ...] = ()
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # of the environment; they override those of the recipe
 
     def __post_init__(self) -> None:
         check_number(self.every, "every", ConfigError, minimum=1)

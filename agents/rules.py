@@ -76,12 +76,8 @@ def rule(name: str) -> Any:
 @cache
 def _policy(name: str) -> Any:
     chosen = RULES[name]
-    card = {
-        "name": name,
-        "env": IDS[chosen.kind],
-        "network": {"view": chosen.kind, "level": "candidates"},
-        "arguments": dict(chosen.arguments),
-    }
+    network = {"view": chosen.kind, "level": "candidates"}
+    card = {"name": name, "env": IDS[chosen.kind], "network": network, "arguments": dict(chosen.arguments)}
     return CLASSES[chosen.kind](linear_head(chosen), card)
 
 

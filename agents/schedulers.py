@@ -110,15 +110,9 @@ def of_file(path: str) -> Baseline:
     """
     policy = _policy(path)
     plan = "plan_for_runtime_by_file" if isinstance(policy, RegionPlanner) else "plan_by_file"
-    return Baseline(
-        path,
-        "policy",
-        f"hetgym.agents.schedulers:{plan}",
-        "trained policy",
-        "",
-        {"path": str(Path(path).resolve())},
-        model=runtime_name(as_runtime(policy.arguments.get("runtime", "classic"))),
-    )
+    function, options = f"hetgym.agents.schedulers:{plan}", {"path": str(Path(path).resolve())}
+    model = runtime_name(as_runtime(policy.arguments.get("runtime", "classic")))
+    return Baseline(path, "policy", function, "trained policy", "", options, model=model)
 
 
 def plan_by_file(problem: Problem, path: str) -> Schedule:

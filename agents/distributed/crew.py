@@ -69,9 +69,8 @@ def join(address: str = _ray.LOCAL, workers: int | None = None) -> Iterator[RayC
 class Crew:
     """Workers at posts; if a worker is lost, a new one takes its post and repeats the work.
 
-    Args:
-        kind: class whose methods are called; it is instantiated in the worker's process.
-        recall: see :data:`Recall`; used before the first call of a new worker.
+    ``kind`` is the class whose methods are called; it is instantiated, with the ``arguments`` of each post, in the
+    worker's process. For ``recall`` see :data:`Recall`; it is used before the first call of a new worker.
 
     Raises:
         ClusterError: workers do not start, or a worker is lost repeatedly at the same call.
@@ -94,17 +93,7 @@ class Crew:
             raise
 
     def all(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method of every worker, all at the same time.
-
-        Args:
-            arguments: of the method, for each post.
-
-        Returns:
-            The result of each worker, in the order of posts.
-
-        Raises:
-            ClusterError: a worker is lost repeatedly.
-        """
+        """Call a method of every worker at the same time, with arguments for each post; the results in this order."""
         calls = [self._submit(post, method, of) for post, of in enumerate(arguments)]
         try:
             return list(self._ray.get(calls))
@@ -113,14 +102,7 @@ class Crew:
             return self._finish(method, arguments, running, iter(()))
 
     def each(self, method: str, tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method once for each task, on any free worker.
-
-        Returns:
-            The result of each task, in their order.
-
-        Raises:
-            ClusterError: a worker is lost repeatedly.
-        """
+        """Call a method once for each task, its arguments, on any free worker; the results in the order of tasks."""
         left = iter(range(len(tasks)))
         first = zip(range(len(self._actors)), left, strict=False)
         running = {self._submit(post, method, tasks[task]): (post, task) for post, task in first}
@@ -145,7 +127,7 @@ class Crew:
             raise ConfigError(f"what the workers need cannot be sent to another process ({why})") from error
 
     def _await(self) -> None:
-        """Wait until all workers have started. Raises ClusterError: a worker does not start in time."""
+        """Wait until all workers have started; ClusterError if one does not in time."""
         asked = [actor.process.remote() for actor in self._actors]
         ready, waiting = self._ray.wait(asked, num_returns=len(asked), timeout=TIMEOUT)
         if waiting:
@@ -171,9 +153,7 @@ class Crew:
     ) -> list[Any]:
         """Wait for calls, assign remaining tasks to free workers, and repeat calls whose worker is lost.
 
-        Args:
-            running: pending calls -> their posts and tasks.
-            left: tasks that have not been assigned.
+        ``running``: pending calls -> their posts and tasks; ``left``: tasks that have not been assigned.
         """
         results: list[Any] = [None] * len(tasks)
         while running:
@@ -194,11 +174,7 @@ class Crew:
         return results
 
     def _replace(self, post: int, error: Exception) -> None:
-        """Give a post a new worker, which reserves no core, as none may be free after the loss of a node.
-
-        Raises:
-            ClusterError: the worker has been lost too often.
-        """
+        """Give a post a new worker, which reserves no core, as none may be free after the loss of a node."""
         self._lost[post] += 1
         if self._lost[post] > RETRIES:
             raise ClusterError(
@@ -211,11 +187,9 @@ class Crew:
 
 
 class _Worker:
-    """The actor in a worker's process.
+    """The actor in a worker's process; ``folder`` is the base of relative paths, if the node has such a folder.
 
-    Args:
-        kind: class that does the work; the first call instantiates it, so that its errors reach the caller.
-        folder: base of relative paths, if the node has such a folder.
+    The first call makes an instance of the class that does the work, so that its errors reach the caller.
     """
 
     def __init__(self, kind: type[Any], arguments: tuple[Any, ...], folder: str) -> None:

@@ -21,14 +21,7 @@ Begun = tuple[Observation, BoolArray, npt.NDArray[np.int64], list[LaneState]]
 
 
 class LaneWorker:
-    """Plays a worker's lanes.
-
-    Args:
-        env: id of the environment.
-        part: numbers of these lanes.
-        lanes: number of lanes of all workers.
-        arguments: of the environment.
-    """
+    """Plays a worker's lanes: those of the numbers ``part``, of ``lanes`` of all workers."""
 
     def __init__(self, env: str, part: slice, lanes: int, arguments: dict[str, Any]) -> None:
         made = make_lanes(env, part.stop - part.start, **arguments)
@@ -50,9 +43,8 @@ class LaneWorker:
     def step(self, actions: npt.NDArray[np.int64]) -> tuple[Taken, dict[int, LaneState]]:
         """Take a decision in every lane.
 
-        Returns:
-            The results of the decision, without info entries that are not plain values, and the states of lanes that
-            have begun another episode.
+        Returns its results, without info entries that are not plain values, and the states of lanes that have begun
+        another episode.
         """
         taken = self.episodes.step(np.array(actions))
         for lane, ended in taken.ended.items():
@@ -69,10 +61,10 @@ _PLAIN = (bool, int, float, str, np.generic, np.ndarray, dict)
 
 
 class RayLanes:
-    """Lanes that workers play, as :class:`~hetgym.envs.core.autoreset.Episodes`.
+    """Lanes that workers play, as :class:`~hetgym.envs.core.autoreset.Episodes`, which describes the methods.
 
     This process knows the state of each lane at all times, so the loss of a worker costs no more than to play the
-    running episodes of its lanes again.
+    running episodes of its lanes again. A worker that is lost repeatedly is a ClusterError.
 
     Raises:
         ClusterError: the workers do not start.
@@ -107,18 +99,13 @@ class RayLanes:
         return self._illegal
 
     def begin(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Observation:
-        """Begin an episode in every lane. Raises ConfigError: options, which lanes of a Ray cluster do not take."""
+        """Begin an episode in every lane; options are refused."""
         if any(options):
             raise ConfigError("lanes on a Ray cluster take no options of a reset")
         return self._begin("begin", seeds)
 
     def step(self, actions: npt.NDArray[np.int64]) -> Taken:
-        """Take a decision in every lane.
-
-        Raises:
-            ConfigError: no episode has begun.
-            ClusterError: a worker is lost repeatedly.
-        """
+        """Take a decision in every lane."""
         if not self._states:
             raise ConfigError("call reset() before step(): a lane has no running episode")
         found = self.crew.all("step", [(actions[part],) for part in self._ranges])
@@ -134,38 +121,30 @@ class RayLanes:
                 self._states[part.start + lane] = state
             ended |= {part.start + lane: results for lane, results in taken.ended.items()}
         self._mask = np.concatenate([taken.mask for taken in parts])
-        return Taken(
-            _joined([taken.seen for taken in parts]),
-            self._mask,
-            self._illegal,
-            executed,
-            np.concatenate([taken.reward for taken in parts]),
-            np.concatenate([taken.over for taken in parts]),
-            ended,
+        reward, over = (
+            np.concatenate(column) for column in zip(*((one.reward, one.over) for one in parts), strict=True)
         )
+        seen = _joined([taken.seen for taken in parts])
+        return Taken(seen, self._mask, self._illegal, executed, reward, over, ended)
 
     def state(self) -> list[LaneState]:
-        """State of every lane. Raises ConfigError: the lanes have not begun."""
+        """State of every lane."""
         if not self._states:
             raise ConfigError("there is no state to keep: a lane has not begun")
         return [{**state, "actions": list(state["actions"])} for state in self._states]
 
     def restore(self, states: Sequence[LaneState]) -> Observation:
-        """Restore states that :meth:`state` returned, here or in a local run.
-
-        Raises:
-            ConfigError: states of another number of lanes, or an episode that is not reproduced.
-        """
+        """Restore states that :meth:`state` returned, here or in a local run."""
         if len(states) != self.count:
             raise ConfigError(f"{len(states)} states for {self.count} lanes")
         return self._begin("restore", states)
 
     def problem(self, lane: int) -> Any:
-        """Refuse: problems are not sent between processes. Raises AttributeError."""
+        """Refuse: problems are not sent between processes."""
         raise AttributeError("problems of lanes on a Ray cluster stay there")
 
     def frame(self, lane: int) -> Any:
-        """Refuse: pictures are not sent between processes. Raises AttributeError."""
+        """Refuse: pictures are not sent between processes."""
         raise AttributeError("lanes on a Ray cluster are not drawn")
 
     def close(self) -> None:

@@ -25,14 +25,9 @@ class PlayWorker:
     def play(
         self, number: int, data: npt.NDArray[np.uint8], turn: dict[str, Any], head: dict[str, npt.NDArray[np.float64]]
     ) -> dict[str, Any]:
-        """Play on a problem; see :func:`hetgym.agents.training.playing.play`.
+        """Play on a problem, known by its number; see :func:`hetgym.agents.training.playing.play`.
 
-        Args:
-            turn: fields of a :class:`~hetgym.agents.training.playing.Turn`.
-            head: fields of the head's weights.
-
-        Returns:
-            Fields of a :class:`~hetgym.agents.training.playing.Played`.
+        ``turn``, ``head`` and what is returned are the fields of a Turn, of the head's weights and of a Played.
         """
         if number not in self._known:
             problem = unpack_problem(data.tobytes())
@@ -46,8 +41,7 @@ class PlayWorker:
 class RayPlayers:
     """Workers as :class:`~hetgym.agents.training.playing.Players`; a problem and an update's weights are sent once.
 
-    Args:
-        problems: number of problems of an update, and so the largest number of useful workers.
+    ``problems`` is the number of an update, and so the largest number of useful workers.
 
     Raises:
         ClusterError: the workers do not start.
@@ -61,11 +55,7 @@ class RayPlayers:
     def play(
         self, numbers: Sequence[int], on: Sequence[tuple[Problem, View]], turns: Sequence[Turn], head: HeadWeights
     ) -> list[Played]:
-        """Play; see :class:`~hetgym.agents.training.playing.Players`.
-
-        Raises:
-            ClusterError: a worker is lost repeatedly.
-        """
+        """Play; see :class:`~hetgym.agents.training.playing.Players`. ClusterError: a worker is lost repeatedly."""
         for number, (problem, _) in zip(numbers, on, strict=True):
             if number not in self._sent:
                 self._sent[number] = self._ray.put(np.frombuffer(pack_problem(problem), np.uint8))

@@ -151,12 +151,7 @@ class ActorCritic(nn.Module):
 
 
 def relative(values: Tensor, mask: Tensor) -> Tensor:
-    """[B, A, F] distance of each value from the mean of the legal actions, in standard deviations; 0 if not legal.
-
-    Args:
-        values: [B, A, F] features of actions.
-        mask: [B, A] True where legal.
-    """
+    """[B, A, F] distance of each value from the mean of the legal actions, in standard deviations; 0 if not legal."""
     weight = mask.to(values.dtype)[..., None]
     count = weight.sum(-2, keepdim=True).clamp(min=1.0)
     least = values.masked_fill(~mask[..., None], FAR).amin(-2, keepdim=True)

@@ -76,11 +76,6 @@ class Layer(nn.Module):
 class NeighbourMean(MessagePassing):
     """Mean over an operator's neighbours of ``relu(A x + B e)``, device by device; zero without neighbours.
 
-    Args:
-        inputs: size of a neighbour's pair.
-        edge_features: features of an edge.
-        outputs: size of the message.
-
     Shapes:
         - **pair** [N, D, inputs], **edges** [2, M] sender and receiver, **edge_features** [M, E].
         - **output** [N, D, outputs].

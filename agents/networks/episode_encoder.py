@@ -64,11 +64,7 @@ class EpisodeEncoder(nn.Module):
 
 
 def distinct(graphs: Seen) -> tuple[Tensor, Tensor]:
-    """The graphs of a batch that differ from each other.
-
-    Returns:
-        [G] the lane of one graph of each kind, and [B] the kind of each lane's.
-    """
+    """The graphs of a batch that differ: [G] the lane of one of each kind, and [B] the kind of each lane's."""
     parts = [part.flatten(1) for part in graphs.values()]
     marks = torch.stack([part @ _weights(part.shape[1], k) for k, part in enumerate(parts)]).sum(0)
     kinds, which = torch.unique(marks, dim=0, return_inverse=True)

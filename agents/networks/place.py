@@ -15,19 +15,11 @@ class PlaceNetwork(nn.Module):
 
     .. math:: \pi(d \mid i) = \operatorname{softmax}_d\ \mathrm{head}\big([x_{id}, h_{id}]\big)
 
-    with :math:`h` from an :class:`~hetgym.agents.networks.OperatorDeviceEncoder`, computed once for each problem,
-    and :math:`x_{id}` the candidate features at the operator's turn.
-
-    Args:
-        tokens: features of an (operator, device) pair.
-        edge_features: features of an edge.
-        candidates: names of the candidate features.
-        hidden: size H of embeddings.
-        width: of the head's hidden layers.
+    with :math:`h` from an :class:`~hetgym.agents.networks.OperatorDeviceEncoder` of size ``hidden``, computed once for
+    each problem, and :math:`x_{id}` the candidate features, by name, at the operator's turn.
 
     Shapes:
-        - **hidden** [B, D, H] embeddings of the operators whose turn it is, **seen** [B, D, F],
-          **legal** [B, D].
+        - **hidden** [B, D, H] embeddings of the operators whose turn it is, **seen** [B, D, F], **legal** [B, D].
         - **output** [B, D] logits.
     """
 

@@ -21,13 +21,7 @@ class ProposalNetwork(nn.Module):
 
     .. math:: \log\text{odds} = w^\top \max(0,\ W (x - \mu) / \sigma + b)
 
-    Args:
-        hidden: number of hidden units.
-        features: number of inputs, F.
-
-    Attributes:
-        mean, spread: [F] the mean and the standard deviation of the inputs by which they are standardised; see
-            :meth:`standardise`.
+    For ``mean`` and ``spread``, [F] :math:`\mu` and :math:`\sigma`, see :meth:`standardise`.
 
     Shapes:
         - **inputs** [B, F], by default :data:`~hetgym.search.proposals.FEATURES`.
@@ -59,12 +53,9 @@ class ProposalNetwork(nn.Module):
         self.spread.copy_(torch.where(spread > CONSTANT, spread, torch.ones_like(spread)))
 
     def begin_as(self, rule: Mapping[str, float], names: Sequence[str]) -> None:
-        """Initialise weights so that the moves of the least weighted sum of inputs have the greatest odds.
+        """Initialise weights so that the moves of the least weighted sum of inputs, by name, have the greatest odds.
 
         Two units hold the rule, one a constant; the others begin without effect.
-
-        Args:
-            rule: weights by name of the input.
 
         Raises:
             UnknownName: no such input.

@@ -160,12 +160,7 @@ def _known(kind: str) -> dict[str, str]:
 
 
 def _batch_of_one(observation: Observation, kind: str) -> dict[str, Any]:
-    """The observation as float tensors [1, …].
-
-    Raises:
-        ConfigError: it does not hold the graph, or its arrays do not fit each other.
-        UnknownName: a kind without graphs.
-    """
+    """The observation as float tensors [1, …]; ConfigError unless it holds a graph whose arrays fit."""
     sizes, named = {"2": 2}, observation if isinstance(observation, Mapping) else {}
     for key, axes in _known(kind).items():
         if key not in named:

@@ -80,11 +80,7 @@ class DispatchView(ScheduleView):
 
 
 def linked_graphs(seen: Seen, pairs: list[Tensor]) -> Graphs:
-    """Graphs of observations that list edges and links.
-
-    Args:
-        pairs: [B, n, D] features of operators on devices.
-    """
+    """Graphs of observations that list edges and links; ``pairs``: [B, n, D] features of operators on devices."""
     links, devices = seen["links"], seen["device_mask"]
     others = devices.sum(1, keepdim=True).sub(1).clamp(min=1)
     out, back = links.sum(2) / others, links.sum(1) / others

@@ -15,12 +15,7 @@ CLASSES = {"ppo": ("stable_baselines3", "PPO"), "maskable-ppo": ("sb3_contrib", 
 
 
 def algorithm_class(name: str) -> Any:
-    """The class of Stable-Baselines3 for an algorithm.
-
-    Raises:
-        UnknownName: no such algorithm.
-        MissingExtra: it is not installed.
-    """
+    """The class of Stable-Baselines3 for an algorithm; UnknownName or MissingExtra without one."""
     if name not in CLASSES:
         raise unknown_name("algorithm of Stable-Baselines3", name, CLASSES)
     module, found = CLASSES[name]

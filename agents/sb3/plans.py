@@ -31,9 +31,6 @@ class LanePlans:
 
     The lanes decide in their own order, so an episode may end with another makespan than the plan has;
     :func:`hetgym.agents.play` gives the environment the plan's order, too.
-
-    Args:
-        agent: whose scheduler makes the plans.
     """
 
     def __init__(self, agent: SchedulerPolicy, lanes: PlaceLanes) -> None:
@@ -43,12 +40,10 @@ class LanePlans:
     def predict(
         self, observation: Any, state: Any = None, episode_start: BoolArray | None = None, deterministic: bool = True
     ) -> tuple[npt.NDArray[np.int64], Any]:
-        """[L] the planned devices of the operators that the lanes decide next, and the state.
+        """[L] the planned devices of the operators that the lanes decide next, and the state unchanged.
 
-        Args:
-            observation: ignored.
-            episode_start: [L] true for lanes whose episodes have just begun; all by default. Plans of problems that are
-                still the same are kept.
+        ``episode_start``: [L] true for lanes whose episodes have just begun, by default all. Plans of problems that are
+        still the same are kept.
         """
         lanes = self._lanes
         begun = np.ones(lanes.count, np.bool_) if episode_start is None else np.asarray(episode_start)

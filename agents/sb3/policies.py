@@ -60,15 +60,7 @@ class ActionExtractor(BaseFeaturesExtractor):
 
 
 class Split(nn.Module):
-    """A head that takes features and mask as one array.
-
-    Args:
-        head: takes [B, A, F] and [B, A].
-
-    Shapes:
-        - **features** [B, A, F + 1].
-        - **output** that of the head.
-    """
+    """A head that takes features and mask as one array, [B, A, F + 1]."""
 
     def __init__(self, head: nn.Module) -> None:
         super().__init__()

@@ -33,18 +33,7 @@ else:
 
 
 def train(run: TrainingRun) -> ActorCritic:
-    """Train by PPO, from the beginning or from the run's checkpoint.
-
-    Args:
-        run: of a recipe for ``ppo`` or ``maskable-ppo``.
-
-    Returns:
-        The trained network.
-
-    Raises:
-        ArtefactError: the checkpoint is not one of this recipe.
-        ClusterError: workers do not start, or one is lost repeatedly.
-    """
+    """Train by PPO or MaskablePPO; see :attr:`hetgym.agents.Algorithm.trainer`."""
     torch.set_num_threads(min(run.recipe.threads, cores()))
     model = build(run.recipe, run.cluster)
     try:
@@ -71,11 +60,7 @@ def _train(run: TrainingRun, model: Any) -> ActorCritic:
 
 
 def build(recipe: Recipe, cluster: RayCluster | None = None) -> Any:
-    """The model of Stable-Baselines3 that a recipe describes, including its lanes.
-
-    Args:
-        recipe: for ``ppo`` or ``maskable-ppo``.
-        cluster: Ray cluster whose workers play the lanes; None for this process.
+    """The model of Stable-Baselines3 that a recipe describes, with its lanes: of the Ray cluster, or of this process.
 
     Raises:
         ConfigError: the size of an update is not a multiple of that of a minibatch.
@@ -90,52 +75,24 @@ def build(recipe: Recipe, cluster: RayCluster | None = None) -> Any:
         envs = make_vec_env(recipe.env, recipe.lanes, recipe.seed, **recipe.environment())
     else:
         envs = LaneVecEnv(RayLanes(cluster, recipe), recipe.seed)
-    rate = settings.learning_rate
-    return algorithm_class(recipe.algorithm)(
-        POLICIES[recipe.algorithm],
-        envs,
-        learning_rate=(lambda remaining: remaining * rate) if settings.anneal_lr else rate,
-        n_steps=settings.n_steps,
-        batch_size=settings.batch_size,
-        n_epochs=settings.n_epochs,
-        gamma=settings.gamma,
-        gae_lambda=settings.gae_lambda,
-        clip_range=settings.clip_range,
-        normalize_advantage=settings.normalize_advantage,
-        ent_coef=settings.ent_coef,
-        vf_coef=settings.vf_coef,
-        max_grad_norm=settings.max_grad_norm,
-        target_kl=settings.target_kl,
-        policy_kwargs={"features_extractor_kwargs": vars(recipe.network)},
-        seed=recipe.seed,
-        device="cpu",
-    )
+    rate, given = settings.learning_rate, dict(vars(settings))
+    if given.pop("anneal_lr"):
+        given["learning_rate"] = lambda remaining: remaining * rate
+    sizes = {"features_extractor_kwargs": vars(recipe.network)}
+    model = algorithm_class(recipe.algorithm)
+    return model(POLICIES[recipe.algorithm], envs, **given, policy_kwargs=sizes, seed=recipe.seed, device="cpu")
 
 
 def snapshot(model: Any) -> Checkpoint:
     """The complete state of the training, between an update and the next roll-out."""
     lanes: LaneVecEnv = model.get_env()
-    return Checkpoint(
-        model.num_timesteps,
-        learner_tensors(model.policy.network, model.policy.optimizer),
-        {
-            "updates": model._n_updates,
-            "lanes": lanes.state(),
-            "numpy": numpy_state(),
-            "episodes": list(model.ep_info_buffer),
-        },
-    )
+    state = {"updates": model._n_updates, "lanes": lanes.state(), "numpy": numpy_state()}
+    state["episodes"] = list(model.ep_info_buffer)
+    return Checkpoint(model.num_timesteps, learner_tensors(model.policy.network, model.policy.optimizer), state)
 
 
 def restore(model: Any, found: Checkpoint) -> int:
-    """Restore a checkpoint into a new model.
-
-    Returns:
-        Number of steps done.
-
-    Raises:
-        ArtefactError: the checkpoint is not of such a model.
-    """
+    """Restore a checkpoint into a new model; the steps done. Raises ArtefactError: it is not of such a model."""
     lanes: LaneVecEnv = model.get_env()
     try:
         model._last_obs = lanes.restore(found.state["lanes"])

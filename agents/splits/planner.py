@@ -14,15 +14,13 @@ from hetgym._input.config import check_number
 from hetgym._progress import Progress
 from hetgym.agents.artefact import PolicyFiles, Weights, check_recipe
 from hetgym.agents.inference import proposal_network
-from hetgym.agents.planner import limits
+from hetgym.agents.planner import Follower, Start, limits
 from hetgym.agents.play import Agent
 from hetgym.agents.recipe import manner
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
 from hetgym.agents.splits.starts import in_entries
 from hetgym.baselines import eop, greedy_split
-from hetgym.envs.core.kinds import require_kind
-from hetgym.envs.core.lanes import Lanes, Observation
 from hetgym.envs.core.sources import as_graph, as_platform
 from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.instance import SplitInstance
@@ -193,33 +191,16 @@ def _ended_by_interrupt() -> AbstractContextManager[object]:
 FILES = PolicyFiles("hetgym-split-policy", SplitPlanner)  # The files of these policies
 
 
-class SplitAgent:
+class SplitAgent(Follower):
     """An agent for HetSplit-v0 whose actions are the entries of a plan."""
 
+    kind = "split"
+
     def __init__(self, planner: SplitPlanner) -> None:
-        self._planner, self._turn = planner, 0
-        self._entries: Entries = ()
+        super().__init__()
+        self._planner = planner
 
-    def reset(
-        self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Reset an environment, and plan for the graph and the platform that it draws.
-
-        Args:
-            env: a HetSplit-v0 environment of one episode at a time.
-        """
-        observation, info = env.reset(seed=seed, options=options)
-        lanes = env.unwrapped.lanes
-        self.check(lanes)
-        self._entries = self._planner.entries(lanes.state(0).instance, lanes.menu, lanes.rules)
-        self._turn = 0
-        return observation, info
-
-    def check(self, lanes: Lanes) -> None:
-        """Refuse lanes of other environments. Raises ConfigError: not lanes of HetSplit-v0."""
-        require_kind("split", lanes)
-
-    def __call__(self, observation: Observation, info: dict[str, Any]) -> int:
-        """The entry of the next key operator."""
-        self._turn += 1
-        return self._entries[self._turn - 1]
+    def begin(self, env: Any, lanes: Any, start: Start) -> Start:
+        """Plan for the graph and the platform of the episode."""
+        self._actions = self._planner.entries(lanes.state(0).instance, lanes.menu, lanes.rules)
+        return start

@@ -53,9 +53,8 @@ class Evaluated(NamedTuple):
 
     problem: ProblemArrays  # arrays of the split graph on the platform
     assignment: IntArray  # [n] device of each operator
-    # start, finish: [n] times [s]
-    start: FloatArray
-    finish: FloatArray
+    start: FloatArray  # [n] times [s]
+    finish: FloatArray  # [n]
     chain: IntArray  # operators that the makespan waits for, first to last
     places: Places  # of the graph's operators in it
 
@@ -69,15 +68,12 @@ class SplitSearch:
     together (:mod:`hetgym.agents.splits.moves`). Every plan is priced by the inner scheduler.
 
     Args:
-        scheduler: name of the inner scheduler.
         network: judges the moves; None to draw them with equal probability.
         starts: further plans to begin with.
         watched: share of the draws whose moves are all priced, for :meth:`rows`.
 
     Attributes:
-        best: the best entries so far.
-        makespan: of the best plan [s].
-        priced: number of plans that were priced.
+        best: the best entries so far; their makespan is ``makespan`` [s].
         patterns: number of plans with which the search begins.
         finished: true if no move gives a plan that was not priced yet.
     """
@@ -190,37 +186,37 @@ class SplitSearch:
             keys = SHARPNESS * self._odds + rng.gumbel(size=DRAWS)
         else:
             keys = rng.random(DRAWS)
-        for c in np.argsort(-keys, kind="stable").tolist():
-            if moves.number[c]:
-                found = self._moved(c)
+        for move in np.argsort(-keys, kind="stable").tolist():
+            if moves.number[move]:
+                found = self._moved(move)
                 if found not in self._known:
-                    return found, c
+                    return found, move
         return None
 
-    def _moved(self, c: int) -> Entries:
+    def _moved(self, move: int) -> Entries:
         """The entries after a move."""
         entries = list(self.best)
-        for k in self._moves.operators[c, : self._moves.number[c]].tolist():
-            entries[k] = int(self._moves.entry[c])
+        for k in self._moves.operators[move, : self._moves.number[move]].tolist():
+            entries[k] = int(self._moves.entry[move])
         return tuple(entries)
 
     def _watch(self) -> None:
         """Price all moves of a draw; the search continues as if it had not seen them."""
-        for c in np.flatnonzero(self._moves.number).tolist():
-            saved = 1.0 - self._simulated(self._moved(c)) / self.makespan
-            self._rows.append(self._moves.inputs[c].astype(np.float32))
+        for move in np.flatnonzero(self._moves.number).tolist():
+            saved = 1.0 - self._simulated(self._moved(move)) / self.makespan
+            self._rows.append(self._moves.inputs[move].astype(np.float32))
             self._worth.append(saved / (saved + WORTH) if saved > LEAST_SAVING else 0.0)
 
-    def _try(self, entries: Entries, c: int) -> None:
+    def _try(self, entries: Entries, move: int) -> None:
         """Price a move, and note what became of it."""
-        t, moves = self.tables, self._moves
-        operators = moves.operators[c, : moves.number[c]].copy()
+        tables, moves = self.tables, self._moves
+        operators = moves.operators[move, : moves.number[move]].copy()
         if self._take(entries):
             self._refused[operators] = 0.0
             for k in operators.tolist():
-                self._refused[t.neighbour[t.neighbour_pointer[k] : t.neighbour_pointer[k + 1]]] = 0.0
+                self._refused[tables.neighbour[tables.neighbour_pointer[k] : tables.neighbour_pointer[k + 1]]] = 0.0
         else:
-            self._refused[operators[0], moves.entry[c]] += 1.0
+            self._refused[operators[0], moves.entry[move]] += 1.0
 
     def _view(self) -> Plan:
         """What the moves see of the current plan."""
@@ -244,12 +240,5 @@ class SplitSearch:
         n, d = cost.shape
         load = np.bincount(found.assignment, cost[np.arange(n), found.assignment], minlength=d)
         shares = load / max(makespan, 1e-30)
-        return Plan(
-            np.array(self.best, np.int32),
-            waited[keys],
-            busy[keys],
-            np.maximum(0.0, slack[keys]),
-            lateness,
-            self._refused,
-            np.array([makespan, shares.max(), shares.min()]),
-        )
+        best, value = np.array(self.best, np.int32), np.array([makespan, shares.max(), shares.min()])
+        return Plan(best, waited[keys], busy[keys], np.maximum(0.0, slack[keys]), lateness, self._refused, value)

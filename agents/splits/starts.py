@@ -10,16 +10,10 @@ from hetgym.graph import DataflowGraph
 
 
 def in_entries(instance: SplitInstance, menu: Sequence[Choice], graph: DataflowGraph) -> tuple[int, ...]:
-    """The splits of a graph in the entries of a menu.
+    """[k] the splits of a graph in the entries of a menu, for each key operator; 0 leaves one whole.
 
     A split in two parts is replaced by the entry of the same axis whose smaller part is nearest in length; operators
     without one are left whole.
-
-    Args:
-        graph: the graph after the splits.
-
-    Returns:
-        [k] the entry of each key operator; 0 leaves one whole.
     """
     found = shares(graph)
     names = [instance.graph.operators[key].name for key in instance.keys]

@@ -40,9 +40,7 @@ class Part:
 def draw(parts: Sequence[Part], seed: int) -> Iterator[Problem]:
     """Draw the problems of a curriculum, part after part.
 
-    Args:
-        seed: seed of all problems; each has a generator of its own, seeded with it, the number of the part and the
-            problem's number in the part.
+    Each problem has a generator of its own, seeded with ``seed``, the number of the part and its number in the part.
     """
     for number, part in enumerate(parts):
         distribution = part.distribution()

@@ -53,9 +53,8 @@ class MoveOutcomes(Learner):
     def advance(self) -> dict[str, float]:
         """Make one update.
 
-        Returns:
-            ``loss``; ``shorter``, share of the regions that made a plan shorter; ``saved``, mean share of the
-            makespan that the searches saved.
+        Returns ``loss``; ``shorter``, share of the regions that made a plan shorter; ``saved``, mean share of the
+        makespan that the searches saved.
         """
         rng = np.random.default_rng([self.seed, 1, self.update])
         searches = [self.search(rng) for _ in range(self.settings.problems)]
@@ -93,12 +92,9 @@ class MoveOutcomes(Learner):
         low, high = np.log(settings.tries)
         tries = float(np.exp(rng.uniform(low, high))) * problem.num_operators
         budget = int(tries * LAUNCHES * problem.num_operators)
-        guide = proposals.new_proposals(
-            problem,
-            None if self.update < settings.warm_up else self.network.compiled(),
-            rows=settings.rows,
-            every=max(1, int(tries / settings.rows)),
-        )
+        network = None if self.update < settings.warm_up else self.network.compiled()
+        every = max(1, int(tries / settings.rows))
+        guide = proposals.new_proposals(problem, network, rows=settings.rows, every=every)
         search = RegionAnnealing(problem, settings.start, seed=int(rng.integers(2**31)), runtime=runtime, guide=guide)
         first = search.makespan
         run(search, budget, None)
@@ -132,17 +128,7 @@ class TrainedRegions(TrainedProposals):
 
 
 def train(run: TrainingRun) -> ProposalNetwork:
-    """Train by move outcomes, from the beginning or from the run's checkpoint.
-
-    Args:
-        run: of a recipe for ``move-outcomes``, whose steps are updates.
-
-    Returns:
-        The trained network.
-
-    Raises:
-        ArtefactError: the checkpoint is not one of this recipe.
-    """
+    """Train by move outcomes; steps of the recipe are updates. See :attr:`hetgym.agents.Algorithm.trainer`."""
     recipe = run.recipe
     run.wrap = TrainedRegions
     training = MoveOutcomes(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed)

@@ -54,8 +54,7 @@ class Lesson:
 class SelfLabelling(Learner):
     """A training in progress; for arguments and other attributes see :class:`~hetgym.agents.training.trainer.Learner`.
 
-    Attributes:
-        lessons: the curriculum with its labels.
+    ``lessons`` is the curriculum with its labels.
     """
 
     settings: SelfLabellingSettings
@@ -76,9 +75,8 @@ class SelfLabelling(Learner):
     def advance(self, players: Players) -> dict[str, float]:
         """Make one update.
 
-        Returns:
-            ``loss``; ``gradient``, its norm; ``sampled``, mean makespan of the episodes relative to the labels;
-            ``improved``, share of labels that improved.
+        Returns ``loss``; ``gradient``, its norm; ``sampled``, mean makespan of the episodes relative to the labels;
+        ``improved``, share of labels that improved.
         """
         settings = self.settings
         chosen = np.random.default_rng([self.seed, 1, self.update]).choice(
@@ -87,15 +85,9 @@ class SelfLabelling(Learner):
         lessons = [self.lessons[k] for k in chosen]
         hidden = embed(self.network, lessons)
         temperatures = tuple(settings.temperatures[k % len(settings.temperatures)] for k in range(settings.samples))
+        seed = self.seed, 2, self.update
         turns = [
-            Turn(
-                of.detach().numpy(),
-                temperatures,
-                settings.search,
-                lesson.makespan,
-                lesson.choice,
-                (self.seed, 2, self.update, slot),
-            )
+            Turn(of.detach().numpy(), temperatures, settings.search, lesson.makespan, lesson.choice, (*seed, slot))
             for slot, (lesson, of) in enumerate(zip(lessons, hidden, strict=True))
         ]
         on = [(lesson.problem, lesson.view) for lesson in lessons]
@@ -141,7 +133,7 @@ class SelfLabelling(Learner):
         return Checkpoint(self.update, {**super().snapshot().tensors, **labels})
 
     def restore(self, found: Checkpoint) -> None:
-        """Resume from a checkpoint. Raises ArtefactError: the checkpoint is not of such a training."""
+        """As :meth:`Learner.restore`, with the labels."""
         sizes = [len(lesson.choice) for lesson in self.lessons]
         makespans, choices = found.tensors.get("labels.makespan"), found.tensors.get("labels.choice")
         if makespans is None or choices is None or len(makespans) != len(sizes) or len(choices) != summed(sizes):
@@ -184,18 +176,7 @@ class TrainedPlace(Trained):
 
 
 def train(run: TrainingRun) -> PlaceNetwork:
-    """Train by self-labelling, from the beginning or from the run's checkpoint.
-
-    Args:
-        run: of a recipe for ``self-labelling``, whose steps are updates.
-
-    Returns:
-        The trained network.
-
-    Raises:
-        ArtefactError: the checkpoint is not one of this recipe.
-        ClusterError: workers do not start, or one is lost repeatedly.
-    """
+    """Train by self-labelling; steps of the recipe are updates. See :attr:`hetgym.agents.Algorithm.trainer`."""
     recipe = run.recipe
     run.wrap = TrainedPlace
     training = SelfLabelling(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed)

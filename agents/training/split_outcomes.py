@@ -74,15 +74,9 @@ class SplitOutcomes(MoveOutcomes):
         low, high = np.log(self.settings.plans)
         plans = int(np.exp(rng.uniform(low, high)) * len(instance.keys)) + 1
         network = None if self.update < self.settings.warm_up else self.network.compiled()
-        search = SplitSearch(
-            new_ground(instance, menu),
-            self.rules.scheduler,
-            self.rules.simulated,
-            network,
-            int(rng.integers(2**31)),
-            [start],
-            watched=min(1.0, self.settings.draws / plans),
-        )
+        ground, watched = new_ground(instance, menu), min(1.0, self.settings.draws / plans)
+        inner, seed = (self.rules.scheduler, self.rules.simulated), int(rng.integers(2**31))
+        search = SplitSearch(ground, *inner, network, seed, [start], watched=watched)
         search.advance(search.patterns)
         first = search.makespan
         search.advance(search.patterns + plans)
@@ -119,17 +113,7 @@ class TrainedSplits(TrainedProposals):
 
 
 def train(run: TrainingRun) -> ProposalNetwork:
-    """Train by split outcomes, from the beginning or from the run's checkpoint.
-
-    Args:
-        run: of a recipe for ``split-outcomes``, whose steps are updates.
-
-    Returns:
-        The trained network.
-
-    Raises:
-        ArtefactError: the checkpoint is not one of this recipe.
-    """
+    """Train by split outcomes; steps of the recipe are updates. See :attr:`hetgym.agents.Algorithm.trainer`."""
     recipe = run.recipe
     assert isinstance(run.evaluator.lanes, SplitLanes)
     run.wrap = TrainedSplits

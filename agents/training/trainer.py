@@ -19,15 +19,7 @@ from hetgym.agents.sizes import Sizes
 
 
 class Learner(abc.ABC):
-    """A training in progress.
-
-    Args:
-        updates: total number of updates, over which the learning rate decreases.
-
-    Attributes:
-        network: the network that is trained.
-        update: number of updates done.
-    """
+    """A training in progress; over all ``updates`` the learning rate decreases, and ``update`` of them are done."""
 
     settings: Any
     network: Any
@@ -55,11 +47,7 @@ class Learner(abc.ABC):
 
 
 class Trained(abc.ABC):
-    """A trained policy that plans in compiled code.
-
-    Args:
-        card: its origin, as JSON values.
-    """
+    """A trained policy that plans in compiled code; ``card``: its origin, as JSON values."""
 
     files: ClassVar[PolicyFiles[Any]]  # the files of such policies
 
@@ -91,11 +79,7 @@ def arrays(network: nn.Module) -> dict[str, npt.NDArray[np.float32]]:
 def improve(run: TrainingRun, training: Learner, advance: Callable[[], dict[str, float]]) -> Any:
     """Take a training to the end of a run, whose steps are updates, from the run's checkpoint if it has one.
 
-    Args:
-        advance: makes one update, and returns the figures to log.
-
-    Returns:
-        The trained network.
+    ``advance`` makes one update, and returns the figures to log. Returns the trained network.
 
     Raises:
         ArtefactError: the checkpoint is not one of this recipe.

@@ -44,11 +44,10 @@ class LanePufferEnv(PufferEnv):
     ``speedup``, where the environment reports them.
 
     Args:
-        env_id: an id of :data:`~hetgym.envs.ENVIRONMENTS`.
         lanes: number of lanes; PufferLib calls them agents.
         buf: arrays that PufferLib shares between processes; None to allocate them.
         seed: of lane 0, the following lanes taking the numbers after it, for resets that give none.
-        arguments: of the environment, apart from ``observation``.
+        arguments: of the environment that ``env_id`` names, apart from ``observation``.
 
     Raises:
         UnknownName: no such environment.
@@ -76,13 +75,9 @@ class LanePufferEnv(PufferEnv):
         super().__init__(buf)
 
     def reset(self, seed: int | None = None) -> tuple[npt.NDArray[np.float32], list[dict[str, float]]]:
-        """Begin an episode in every lane.
+        """Begin an episode in every lane, the first with the seed, or with the environment's own.
 
-        Args:
-            seed: of lane 0, the following lanes taking the numbers after it; the environment's own if it is None.
-
-        Returns:
-            [L, F + A] observations, and no infos.
+        Returns [L, F + A] observations, and no infos.
 
         Raises:
             ConfigError: an invalid seed.
@@ -95,24 +90,15 @@ class LanePufferEnv(PufferEnv):
         return self.observations, []
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, list[dict[str, float]]]:
-        """Take a decision in every lane.
+        """Take a decision in every lane; ConfigError if there has been no reset.
 
-        Returns:
-            [L, F + A] observations, [L] rewards, [L] ended episodes, [L] false, and an info for each ended episode.
-
-        Raises:
-            ConfigError: there has been no reset.
+        Returns [L, F + A] observations, [L] rewards, [L] ended episodes, [L] false, and an info for each ended episode.
         """
         taken = self.episodes.step(as_actions(np.asarray(actions).reshape(-1), self.num_agents))
         self._write(taken.seen)
         self.rewards[:], self.terminals[:] = taken.reward, taken.over
-        return (
-            self.observations,
-            self.rewards,
-            self.terminals,
-            self.truncations,
-            list(map(_figures, taken.ended.values())),
-        )
+        infos = [_figures(ended) for ended in taken.ended.values()]
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
 
     def close(self) -> None:
         """Release the lanes."""

@@ -61,10 +61,8 @@ def make_vec_env(
 class LaneVecEnv(VecEnv):
     """Lanes behind the interface of Stable-Baselines3: a finished lane begins its next episode in the same step.
 
-    Args:
-        lanes: lanes of this process, or those of a cluster as :class:`~hetgym.envs.core.autoreset.Episodes`.
-        seed: of lane 0, the following lanes taking the numbers after it.
-        render_mode: ``"rgb_array"`` for ``render()`` and ``VecVideoRecorder``, or None.
+    The lanes are of this process, or of a cluster as :class:`~hetgym.envs.core.autoreset.Episodes`; for the other
+    arguments see :func:`make_vec_env`.
 
     Raises:
         UnknownName: another render mode.
@@ -82,11 +80,7 @@ class LaneVecEnv(VecEnv):
         self._actions: npt.NDArray[np.int64] = np.zeros(lanes.count, np.int64)
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Set the seeds of the next reset: of lane 0, the following lanes taking the numbers after it.
-
-        Raises:
-            ConfigError: neither None nor a whole number of at least 0.
-        """
+        """Set the seeds of the next reset: of lane 0, the following lanes taking the numbers after it."""
         return list(super().seed(as_seed(seed)))
 
     def reset(self) -> Observation:
@@ -102,14 +96,10 @@ class LaneVecEnv(VecEnv):
         self._actions = as_actions(actions, self.num_envs)
 
     def step_wait(self) -> tuple[Observation, npt.NDArray[np.float32], npt.NDArray[np.bool_], list[dict[str, Any]]]:
-        """Take a decision in every lane.
+        """Take a decision in every lane; ConfigError if there has been no reset.
 
-        Returns:
-            Observations, rewards, flags of ended episodes, and infos. Where an episode ended, the observation is
-            that of the next one, and the info holds ``terminal_observation`` and ``episode`` beside the results.
-
-        Raises:
-            ConfigError: there has been no reset.
+        Returns observations, rewards, flags of ended episodes, and infos. Where an episode ended, the observation is
+        that of the next one, and the info holds ``terminal_observation`` and ``episode`` beside the results.
         """
         taken = self.episodes.step(self._actions)
         infos = self._infos(taken.mask, taken.illegal)
@@ -123,11 +113,7 @@ class LaneVecEnv(VecEnv):
         return self.episodes.mask
 
     def state(self) -> list[LaneState]:
-        """State of every lane as JSON values: its generator before the running episode, and the actions since.
-
-        Raises:
-            ConfigError: there has been no reset, or a lane's episode was begun with options.
-        """
+        """State of every lane as JSON values; see :meth:`hetgym.envs.core.autoreset.Episodes.state`."""
         return self.episodes.state()
 
     def restore(self, states: Sequence[LaneState]) -> Observation:
@@ -147,12 +133,8 @@ class LaneVecEnv(VecEnv):
             return [_mask_of(self.episodes, lane) for lane in lanes]
         if attr_name == "problem":
             return [self.episodes.problem(lane) for lane in lanes]
-        shared = {
-            "render_mode": self._render_mode,
-            "spec": None,
-            "observation_space": self.observation_space,
-            "action_space": self.action_space,
-        }
+        shared: dict[str, Any] = {"observation_space": self.observation_space, "action_space": self.action_space}
+        shared |= {"render_mode": self._render_mode, "spec": None}
         if attr_name not in shared:
             raise AttributeError(f"lanes have no attribute {attr_name!r}")
         return [shared[attr_name] for _ in lanes]
@@ -164,11 +146,7 @@ class LaneVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of some lanes; the only one is ``action_masks``.
-
-        Raises:
-            AttributeError: lanes have no such method.
-        """
+        """Call a method of some lanes; there is only ``action_masks``."""
         return [method(*method_args, **method_kwargs) for method in self.get_attr(method_name, indices)]
 
     def env_is_wrapped(

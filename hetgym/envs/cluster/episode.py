@@ -102,7 +102,7 @@ class Episode:
         current = self.pieces[-1] if pieces else None
         fitting = np.zeros(len(found.legal), np.bool_)
         ways = [] if current is None else [(0, current[0], current[2], pieces - 1)]
-        if pieces < self.depth * choices.chunks and (choices.chunks > 1 or current is None or self._closes(current)):
+        if pieces < self.depth * choices.chunks and (choices.chunks > 1 or current is None or self._closes()):
             again = pieces >= self.depth
             begun = [self.pieces[pieces % self.depth][2]] if again else range(len(choices.take))
             ways += [(1 + option, j, option, pieces) for option in begun]
@@ -124,7 +124,7 @@ class Episode:
         for values in (found.bound, found.estimate):
             values[~found.legal] = np.inf
 
-    def _closes(self, current: Piece) -> bool:
+    def _closes(self) -> bool:
         """True if the rest can be placed when the current stage ends here."""
         kept = self.choices.kept(self.depth)
         return bool(self.choices.rest(kept[len(self.pieces) :])[self.free, self.turn])
@@ -147,13 +147,15 @@ class Episode:
         """Share of the memory of the stage's fullest GPU that is left; negative if it is too small."""
         choices, depth = self.choices, self.depth
         found, kept = choices.found, choices.kept(self.depth)[piece % depth]
-        spans = [(a, b) for k, (a, b, _) in enumerate(self.pieces[:piece]) if k % depth == piece % depth]
+        spans = [(begin, end) for k, (begin, end, _) in enumerate(self.pieces[:piece]) if k % depth == piece % depth]
         share = 1.0
         for kind in np.unique(found.replicas[option]).tolist():
             need = 0.0
-            for a, b in [*spans, (first, self.turn + 1)]:
+            for begin, end in [*spans, (first, self.turn + 1)]:
                 need += (
-                    found.state[kind, b] - found.state[kind, a] + kept * (found.stash[kind, b] - found.stash[kind, a])
+                    found.state[kind, end]
+                    - found.state[kind, begin]
+                    + kept * (found.stash[kind, end] - found.stash[kind, begin])
                 )
             room = float(found.room[kind]) - float(found.once[kind, first : self.turn + 1].max())
             share = min(share, (room * (1 + 1e-12) - need) / room if room > 0 else -1.0)

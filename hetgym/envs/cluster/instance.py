@@ -80,10 +80,8 @@ class Choices:
     def rest(self, kept: tuple[float, ...]) -> BoolArray:
         """[u, l + 1] True if the layers from each on can be the last stages on what is left of the GPUs.
 
-        Every stage has a layer. With several chunks a table knows GPUs only: then all layers may lie behind the stages.
-
-        Args:
-            kept: micro-batches that these stages keep.
+        Every stage has a layer; ``kept``: micro-batches that these stages keep. With several chunks a table knows GPUs
+        only: then all layers may lie behind the stages.
         """
         if self.chunks > 1:
             kept = (0.0,) * len(kept)

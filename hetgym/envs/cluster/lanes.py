@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hetgym._types import BoolArray, FloatArray
 from hetgym.envs.cluster.episode import Ahead, Episode
 from hetgym.envs.cluster.instance import StepInstance, sizes_of
-from hetgym.envs.cluster.observation import NARROW, LayerColumn, PoolColumn, StepColumn, StepPadding, step_space
+from hetgym.envs.cluster.observation import LayerColumn, PoolColumn, StepColumn, StepPadding, step_space
 from hetgym.envs.cluster.problems import as_step
 from hetgym.envs.cluster.rendering import step_pixels, step_text
 from hetgym.envs.core.lanes import Lanes, only_options
@@ -29,7 +29,7 @@ class ClusterLanes(Lanes):
     def __init__(
         self, count: int, source: Source[TrainingProblem, StepPadding], padding: StepPadding, level: str, sparse: bool
     ) -> None:
-        super().__init__(count, step_space(padding), NARROW, level, padding.actions)
+        super().__init__(count, step_space(padding), level, padding.actions)
         self.source, self.padding, self.sparse = source, padding, sparse
         self._episodes: list[Episode | None] = [None] * count
         self._ahead: list[Ahead | None] = [None] * count
@@ -37,12 +37,7 @@ class ClusterLanes(Lanes):
         self._known: Remembered[int, StepInstance] = Remembered(source.kept(count))
 
     def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
-        """Prepare an episode on a problem drawn from the source, or on ``options["problem"]``.
-
-        Raises:
-            ConfigError: an unknown option, or a problem that is not a TrainingProblem.
-            ProblemError: the problem exceeds the padding, or no plan fits in memory.
-        """
+        """Prepare an episode on a problem drawn from the source, or on ``options["problem"]``."""
         (forced,) = only_options(options, *self.options)
         instance = self._prepared(self.source.draw(rng, lane, seed) if forced is None else as_step(forced))
         self._episodes[lane] = Episode(instance, potential=instance.reference)

@@ -36,11 +36,7 @@ class ClusterArguments(PoolArguments):
     generator: Callable[[np.random.Generator], TrainingProblem] | None = None  # `callable(rng) -> TrainingProblem`
 
     def source(self) -> Source[TrainingProblem, StepPadding]:
-        """The source.
-
-        Raises:
-            ConfigError: both a problem and a generator, what is neither, or a pool without a generator.
-        """
+        """The source; ConfigError for sources that exclude or lack each other."""
         given = only_one(problem=self.problem, generator=self.generator)
         self._refuse_pool(given)
         if given == "problem":
@@ -54,7 +50,7 @@ class ClusterArguments(PoolArguments):
 
 
 def as_step(source: Any) -> TrainingProblem:
-    """Return a TrainingProblem unchanged. Raises ConfigError: anything else."""
+    """Return a TrainingProblem unchanged; ConfigError for anything else."""
     if isinstance(source, TrainingProblem):
         return source
     if isinstance(source, PipelineProblem | TrainingPipeline):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._text import plain
 from hetgym._types import FloatArray
 from hetgym.envs.cluster.episode import Episode
-from hetgym.envs.core.rendering import FRAME_DPI, FRAME_INCHES
-from hetgym.errors import require
+from hetgym.envs.core.rendering import bar_pixels
 from hetgym.sim.gantt import time_unit
 
 _COLUMNS = 40
@@ -40,35 +40,21 @@ def step_text(at: Episode, value: float) -> str:
 
 
 def step_pixels(at: Episode, value: float) -> npt.NDArray[np.uint8]:
-    """A chart with a bar for each stage or chunk of one, as long as its slot.
-
-    Args:
-        value: time of the step of a finished plan, NaN before [s].
-
-    Returns:
-        [540, 960, 3] colours.
+    """[540, 960, 3] colours of a chart with a bar for each stage or chunk of one, as long as its slot.
 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    require("matplotlib", "plot", "drawing training steps")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    slots = _slots(at)
-    scale, unit = time_unit(at.instance.reference)
-    figure = Figure(figsize=FRAME_INCHES, dpi=FRAME_DPI)
-    canvas = FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    axes.barh(range(len(slots)), slots / scale, color=[f"C{k % max(1, at.depth) % 10}" for k in range(len(slots))])
-    axes.set_yticks(range(len(slots)), [plain(_name(at, k)) for k in range(len(slots))], parse_math=False)
-    axes.invert_yaxis()
-    axes.set_xlabel(f"time of a micro-batch, forward and backward [{unit}]")
+    slots, (scale, unit) = _slots(at), time_unit(at.instance.reference)
+    names = [_name(at, k) for k in range(len(slots))]
     turn = f"step {value / scale:.4g} {unit}" if at.over else f"next: {_next(at)}"
-    axes.set_title(plain(f"{at.instance.name}: {turn}"), parse_math=False)
-    figure.tight_layout()
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+    def draw(axes: Any) -> None:
+        colours = [f"C{k % max(1, at.depth) % 10}" for k in range(len(slots))]
+        axes.barh(range(len(slots)), slots / scale, color=colours)
+
+    label = f"time of a micro-batch, forward and backward [{unit}]"
+    return bar_pixels(names, label, f"{at.instance.name}: {turn}", draw)
 
 
 def _slots(at: Episode) -> FloatArray:

@@ -19,7 +19,6 @@ from hetgym.errors import ConfigError, UnknownName, shown, suggestion, unknown_n
 
 P = ParamSpec("P")
 Made = TypeVar("Made")
-
 MOST = 2**31 - 1  # Largest whole number that an argument may take
 
 
@@ -63,7 +62,6 @@ class ScalarArguments(Arguments):
 
     _: KW_ONLY
     pool: int | None = whole(None)  # see `hetgym.envs.core.sources.PoolArguments`
-    # `"ansi"`, `"rgb_array"` or `"human"`; None to draw nothing
     render_mode: Literal["ansi", "rgb_array", "human"] | None = None
 
 
@@ -73,9 +71,7 @@ class VectorArguments(Arguments):
 
     num_envs: int = whole(1)  # number of lanes
     _: KW_ONLY
-    # `"NextStep"`, `"SameStep"` or `"Disabled"`, or Gymnasium's own constant
     autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP
-    # true if observations are copies that the caller may keep; otherwise the next call overwrites them
     copy: bool = True
     render_mode: Literal["ansi", "rgb_array"] | None = None  # `"ansi"` or `"rgb_array"`; None to draw nothing
 
@@ -109,7 +105,7 @@ def signature_of(arguments: type[Arguments]) -> inspect.Signature:
 
 
 def made(arguments: Callable[P, Made], owner: str, /, *args: P.args, **kwargs: P.kwargs) -> Made:
-    """Make a dataclass of arguments from the values that a caller gave.
+    """Make a dataclass of arguments from the values that a caller gave; messages name the owner.
 
     Raises:
         ConfigError: an unknown argument, or one that is given twice.
@@ -128,11 +124,7 @@ def made(arguments: Callable[P, Made], owner: str, /, *args: P.args, **kwargs: P
 
 
 def whole_number(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
-    """Check a whole number from ``least`` to ``most``, and return it as an int.
-
-    Raises:
-        ConfigError: the value is not such a number.
-    """
+    """Check a whole number from ``least`` to ``most``, and return it as an int; ConfigError otherwise."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or not least <= value <= most:
         rule = "a positive whole number" if least == 1 else f"a whole number from {least} on"
         rule = rule if most == MOST else f"a whole number from {least} to {most}"
@@ -141,11 +133,7 @@ def whole_number(name: str, value: Any, least: int = 0, most: int = MOST) -> int
 
 
 def real_number(name: str, value: Any, least: float = 0.0, below: float = math.inf) -> float:
-    """Check a finite number, at least ``least`` and less than ``below``, and return it as a float.
-
-    Raises:
-        ConfigError: the value is not such a number.
-    """
+    """Check a finite number, at least ``least``, below ``below``, and return it as a float; ConfigError otherwise."""
     number = math.nan
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         try:
@@ -159,7 +147,7 @@ def real_number(name: str, value: Any, least: float = 0.0, below: float = math.i
 
 
 def one_of(name: str, value: Any, words: tuple[Any, ...]) -> Any:
-    """Check that a value is one of the known words, and return it. Raises UnknownName: the value is not one of them."""
+    """Check that a value is one of the known words, and return it; UnknownName otherwise."""
     if value is False and "off" in words:
         raise UnknownName(f"{name} is False, as YAML reads off without quotes; write 'off'")
     if not isinstance(value, str) or value not in words:

@@ -59,51 +59,33 @@ class Episodes(Protocol):
         """[L] actions of the running episodes that were not legal."""
 
     def begin(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Observation:
-        """Begin an episode in every lane.
-
-        Args:
-            seeds: [L] of new generators; None keeps the one that the lane has.
-            options: [L] of the resets.
-
-        Returns:
-            What the agents see.
-        """
+        """Begin an episode in every lane, with [L] seeds of new generators (None keeps a lane's) and [L] options."""
 
     def step(self, actions: npt.NDArray[np.int64]) -> Taken:
-        """Take a decision in every lane. Raises ConfigError: no episode has begun."""
+        """Take a decision in every lane; ConfigError if no episode has begun."""
 
     def state(self) -> list[LaneState]:
-        """State of every lane. Raises ConfigError: a lane has not begun, or its episode was begun with options."""
+        """State of every lane; ConfigError if one has not begun, or its episode was begun with options."""
 
     def restore(self, states: Sequence[LaneState]) -> Observation:
         """Restore states that :meth:`state` returned, by playing the running episodes again.
-
-        Args:
-            states: [L] one for each lane.
-
-        Returns:
-            What the agents see.
 
         Raises:
             ConfigError: states of another number of lanes, or an episode that is not reproduced.
         """
 
     def problem(self, lane: int) -> Any:
-        """The problem of a lane's episode. Raises AttributeError: the lanes are in other processes."""
+        """The problem of a lane's episode; AttributeError if the lanes are in other processes."""
 
     def frame(self, lane: int) -> Any:
-        """[height, width, 3] picture of a lane's state. Raises AttributeError: the lanes are in other processes."""
+        """[height, width, 3] picture of a lane's state; AttributeError if the lanes are in other processes."""
 
     def close(self) -> None:
         """Release the resources that the lanes hold."""
 
 
 def make_lanes(environment: str | LaneArguments, count: int, **arguments: Any) -> Lanes:
-    """Make lanes of an environment.
-
-    Args:
-        environment: an id of :data:`~hetgym.envs.ENVIRONMENTS`, or the arguments of an environment.
-        arguments: of the environment, if it is named by its id.
+    """Make lanes of an environment, named by its id and given its arguments, or of its arguments as one value.
 
     Raises:
         UnknownName: no such environment.
@@ -119,7 +101,7 @@ def make_lanes(environment: str | LaneArguments, count: int, **arguments: Any) -
 
 
 class AutoresetLanes:
-    """Lanes of this process as :class:`Episodes`."""
+    """Lanes of this process as :class:`Episodes`, which describes the methods."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes = lanes
@@ -145,7 +127,7 @@ class AutoresetLanes:
         return self.lanes.legality.illegal.copy()
 
     def begin(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Observation:
-        """Begin an episode in every lane; see :class:`Episodes`."""
+        """Begin an episode in every lane."""
         try:
             for lane in range(self.count):
                 self._prepare(lane, seeds[lane], options[lane])
@@ -154,7 +136,7 @@ class AutoresetLanes:
         return self.seen()
 
     def step(self, actions: npt.NDArray[np.int64]) -> Taken:
-        """Take a decision in every lane; see :class:`Episodes`. Raises ConfigError: no episode has begun."""
+        """Take a decision in every lane."""
         lanes = self.lanes
         with self.lanes.busy:
             if lanes.over.any():
@@ -177,11 +159,7 @@ class AutoresetLanes:
             return Taken(self.seen(), self.mask, self.illegal, executed, reward, over, ended)
 
     def state(self) -> list[LaneState]:
-        """State of every lane; see :class:`Episodes`.
-
-        Raises:
-            ConfigError: a lane has not begun, or its episode was begun with options.
-        """
+        """State of every lane."""
         states: list[LaneState] = []
         for origin, taken in zip(self._origins, self._taken, strict=True):
             if origin is None:
@@ -191,11 +169,7 @@ class AutoresetLanes:
         return states
 
     def restore(self, states: Sequence[LaneState]) -> Observation:
-        """Restore states that :meth:`state` returned; see :class:`Episodes`.
-
-        Raises:
-            ConfigError: states of another number of lanes, or an episode that is not reproduced.
-        """
+        """Restore states that :meth:`state` returned."""
         if len(states) != self.count:
             raise ConfigError(f"{len(states)} states for {self.count} lanes")
         for lane, state in enumerate(states):

@@ -75,13 +75,12 @@ class Legality:
     def executed_of(
         self, actions: npt.NDArray[np.int64], deciding: BoolArray, mask: npt.NDArray[np.int8], estimates: Any
     ) -> npt.NDArray[np.int64]:
-        """[L] actions to execute.
+        """[L] actions to execute, where ``estimates`` gives the estimated finishes of a lane's actions.
 
         Args:
             actions: [L] the agent's.
             deciding: [L] true for lanes whose action counts.
             mask: [L, A] 1 where an action is legal.
-            estimates: function from a lane to the estimated finish of its actions.
 
         Raises:
             IllegalAction: an action is illegal under the rule ``"raise"``; nothing has changed.

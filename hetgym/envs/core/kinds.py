@@ -17,14 +17,11 @@ IDS = {
 
 
 def require_kind(kind: str, of: Any) -> None:
-    """Refuse another environment than a policy plays.
-
-    Args:
-        kind: of the policy's decisions, one of :data:`IDS`.
-        of: lanes of the environment, or its space of observations.
+    """Refuse another environment than a policy of some kind plays.
 
     Raises:
-        ConfigError: the environment is of another kind, or its observations are flat.
+        ConfigError: the lanes or the space of observations are those of an environment of another kind, or of flat
+            observations.
     """
     found = getattr(of, "kind", None)
     if found is None:

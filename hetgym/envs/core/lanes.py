@@ -36,14 +36,12 @@ Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class LaneArguments(Arguments, abc.ABC):
-    """The arguments of an environment, from which lanes can be made."""
+    """The arguments of an environment, from which lanes can be made; manuals describe them."""
 
     _: KW_ONLY
     reward: Reward = "dense"  # `"dense"`, rewards at each step, or `"sparse"`, the whole return with the last step
     observation: Level = "graph"  # level of observation: `"graph"`, `"candidates"` or `"flat"`
     illegal: Rule = "random"  # what stands in for an illegal action, see Rule
-    # name of a set of problems, such as `"train"` or `"test"`: generated problems of different splits differ, whatever
-    # the seeds
     split: str | None = None
 
     def lanes(self, count: int) -> Lanes:
@@ -95,7 +93,6 @@ class Lanes(abc.ABC):
 
     Args:
         space: observations of one lane at the level ``graph``.
-        narrow: keys that the levels ``candidates`` and ``flat`` contain.
         actions: number of actions.
         hidden: true to keep arrays of keys that the level does not contain.
 
@@ -115,6 +112,8 @@ class Lanes(abc.ABC):
         seeds: [L] seeds of the resets that began the episodes; None where a reset had none.
         kind: of the decisions, one of :data:`~hetgym.envs.core.kinds.IDS`.
         options: names of the options of a reset.
+        narrow: keys that the levels ``candidates`` and ``flat`` contain; ``flat`` concatenates them in this order, row
+            by row.
         padding: sizes of the observations.
         sizes: names of those among them that the meaning of actions depends on.
         arguments: those that replays hold, see :func:`~hetgym.envs.core.replay.recorded`.
@@ -122,17 +121,16 @@ class Lanes(abc.ABC):
 
     kind: ClassVar[str]
     options: ClassVar[tuple[str, ...]] = ()
+    narrow: ClassVar[tuple[str, ...]] = ("candidates", "devices", "action_mask")
     sizes: ClassVar[tuple[str, ...]] = ()
     padding: Any
     source: Source[Any, Any]
 
-    def __init__(
-        self, count: int, space: spaces.Dict, narrow: Sequence[str], level: str, actions: int, hidden: bool = False
-    ) -> None:
+    def __init__(self, count: int, space: spaces.Dict, level: str, actions: int, hidden: bool = False) -> None:
         self.count, self.level = count, level
-        self.observation_space = level_space(space, narrow, level, self.kind)
-        self.action_space = Actions(actions)
-        shown = tuple(space) if level == "graph" else tuple(narrow)
+        self.observation_space = level_space(space, self.narrow, level, self.kind)
+        self.action_space: spaces.Discrete = Actions(actions)
+        shown = tuple(space) if level == "graph" else self.narrow
         kept = tuple(space) if hidden else shown
         self.arrays: dict[str, npt.NDArray[Any]] = blank(spaces.Dict({key: space[key] for key in kept}), count)
         self._shown = {key: self.arrays[key] for key in shown}
@@ -300,7 +298,7 @@ def as_actions(actions: Any, count: int) -> npt.NDArray[np.int64]:
 
 
 def as_seed(seed: Any) -> int | None:
-    """A seed of a reset as a number, or None. Raises ConfigError: neither None nor a whole number of at least 0."""
+    """A seed of a reset as a number, or None; ConfigError unless it is None or a whole number from 0 on."""
     if seed is None:
         return None
     if isinstance(seed, bool | np.bool_) or not isinstance(seed, int | np.integer) or seed < 0:
@@ -309,7 +307,7 @@ def as_seed(seed: Any) -> int | None:
 
 
 def as_options(options: Any) -> dict[str, Any]:
-    """A copy of the options of a reset. Raises ConfigError: neither None nor a dictionary with text as keys."""
+    """A copy of the options of a reset; ConfigError unless they are None or a dictionary with text as keys."""
     if options is None:
         return {}
     if not isinstance(options, dict) or not all(isinstance(key, str) for key in options):
@@ -318,11 +316,7 @@ def as_options(options: Any) -> dict[str, Any]:
 
 
 def only_options(options: dict[str, Any], *known: str) -> tuple[Any, ...]:
-    """The values of the options that a reset knows, None where they are not given.
-
-    Raises:
-        ConfigError: an option that it does not know.
-    """
+    """The values of the options that a reset knows, None where they are not given; ConfigError for others."""
     for name in options:
         if name not in known:
             raise ConfigError(f"reset has no option {shown(name)}; {suggestion(name, known)}")
@@ -359,10 +353,8 @@ class RecordLanes(Lanes):
     def _spread(work: Callable[[Int64Array], None], active: BoolArray) -> None:
         """Call a kernel for all active lanes, on several threads if there are many.
 
-        Lanes share nothing that a kernel writes, so the results do not depend on the number of threads.
-
-        Args:
-            work: takes a list of lanes, see :func:`hetgym._kernels.threads.share`.
+        Lanes share nothing that a kernel writes, so the results do not depend on the number of threads. For the list of
+        lanes that ``work`` takes see :func:`hetgym._kernels.threads.share`.
         """
         lanes = np.flatnonzero(active)
         share(work, lanes, max(1, min(len(lanes) // _LEAST_LANES, cores())))

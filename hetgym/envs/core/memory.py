@@ -11,11 +11,7 @@ Value = TypeVar("Value")
 
 
 class Remembered(Generic[Key, Value]):
-    """A cache that keeps the most recently used values.
-
-    Args:
-        limit: largest number of values kept; the least recently used one is dropped first.
-    """
+    """A cache of ``limit`` values; the least recently used one is dropped first."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

@@ -17,7 +17,6 @@ DRAWS = frozenset({"split", "generator"})
 """Arguments by which a reset with a seed draws a problem; an episode on a given problem does without them."""
 
 _SHOWN = frozenset({"reward", "observation", "illegal"})  # no makespan depends on these
-
 _CHANGES: dict[str, Any] = {"SlowDown": SlowDown, "Loss": Loss}
 
 

@@ -16,14 +16,7 @@ from hetgym.errors import unknown_name
 
 
 class LaneEnv(gym.Env[Observation, np.int64]):
-    """One lane behind Gymnasium's interface.
-
-    Args:
-        render_mode: one of the metadata's render modes, or None.
-
-    Raises:
-        UnknownName: an unknown render mode.
-    """
+    """One lane behind Gymnasium's interface; UnknownName for an unknown render mode."""
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
 
@@ -84,32 +77,21 @@ class LaneEnv(gym.Env[Observation, np.int64]):
 
     @property
     def problem(self) -> Any:
-        """The problem of the episode: a Problem, a PipelineProblem or a TrainingProblem.
-
-        Raises:
-            ResetNeeded: there has been no reset.
-        """
+        """The episode's Problem, PipelineProblem or TrainingProblem; ResetNeeded if there has been no reset."""
         self._check()
         return self.lanes.problem(0)
 
     @property
     def replayable(self) -> Any:
-        """What :func:`hetgym.envs.replay` takes to play the episode again.
+        """What :func:`hetgym.envs.replay` takes to play the episode again; ResetNeeded if there is none.
 
         It is the problem, a list of jobs if several were joined, or a graph and a platform for HetSplit-v0.
-
-        Raises:
-            ResetNeeded: there has been no reset.
         """
         self._check()
         return self.lanes.replayable(0)
 
     def action_masks(self) -> BoolArray:
-        """[A] legal actions, as sb3-contrib's MaskablePPO asks for them.
-
-        Raises:
-            ResetNeeded: there has been no reset.
-        """
+        """[A] legal actions, as sb3-contrib's MaskablePPO asks for them; ResetNeeded if there is no episode."""
         self._check()
         return np.asarray(self.lanes.mask[0], np.bool_)
 

@@ -17,7 +17,6 @@ from hetgym.graph import DataflowGraph, load_graph
 from hetgym.platform import Platform, load_platform
 
 Item = TypeVar("Item")
-
 Graph = DataflowGraph | str | Path  # A graph, or a zoo name or a path of one
 Machine = Platform | str | Path  # A platform, or a preset's name or a path of one
 _SAMPLE_SALT = 71_346_523  # Seed by which samples differ from episodes
@@ -37,12 +36,10 @@ class Kind(Generic[Item, Sizes]):
 
 @dataclass(frozen=True)
 class PoolArguments(Arguments):
-    """How many problems an environment takes from its generator."""
+    """How many problems an environment takes from its generator; manuals describe it."""
 
     _: KW_ONLY
-    # number of problems from which episodes draw, unless their reset has a seed; None: all are new
     pool: int | None = whole(POOL)
-    # how many times each is played on average before a new one replaces it; None: they stay
     pool_plays: int | None = whole(16)
 
     def _refuse_pool(self, given: str | None) -> None:
@@ -205,14 +202,7 @@ def only_one(**given: Any) -> str | None:
 
 
 def need_graphs(arguments: Arguments, *names: str) -> None:
-    """Refuse arguments that say how graphs become problems, where problems come from elsewhere.
-
-    Args:
-        arguments: of the environment.
-
-    Raises:
-        ConfigError: one of them is not as it is by default.
-    """
+    """Refuse, by ConfigError, arguments that say how graphs become problems, where problems come from elsewhere."""
     for one in fields(arguments):
         if one.name in names and getattr(arguments, one.name) != one.default:
             value = shown(getattr(arguments, one.name))
@@ -236,10 +226,7 @@ def together(graph: Any, platform: Any) -> None:
     """Refuse a graph without a platform, and a platform without a graph; a name that does not exist is told first.
 
     Raises:
-        ConfigError: only one is given, or it is not a graph or platform.
-        UnknownName: it is a name that does not exist.
-        GraphError: it is a file that is missing or malformed.
-        PlatformError: likewise.
+        ConfigError: only one is given; or any error of :func:`as_graph` and :func:`as_platform`.
     """
     if (graph is None) != (platform is None):
         for one in listed(graph) if platform is None else ():
@@ -250,13 +237,7 @@ def together(graph: Any, platform: Any) -> None:
 
 
 def grid(graph: Any, platform: Any, batch: int = 1) -> list[tuple[DataflowGraph, Platform]]:
-    """Every graph on every platform.
-
-    Args:
-        graph: a DataflowGraph, a zoo name or a path, or a list of these.
-        platform: a Platform, a preset's name or a path, or a list of these.
-        batch: batch size of named graphs.
-    """
+    """Every graph on every platform; lists, or single ones, as objects, names or paths."""
     graphs: Sequence[DataflowGraph] = [as_graph(one, batch) for one in listed(graph)]
     platforms: Sequence[Platform] = [as_platform(one) for one in listed(platform)]
     return [(net, machine) for net in graphs for machine in platforms]

@@ -71,8 +71,7 @@ class HetDispatchEnv(ScheduleEnv):
     upward rank; with ``objective="job-time"`` those of the jobs with the least work left. ``info["hidden"]`` is the
     number of ready operators that are not offered.
 
-    Devices that do not exist, cannot run the operator, or are lost are masked, and so is waiting when no event is
-    due.
+    Devices that do not exist, cannot run the operator, or are lost are masked, and so is waiting when no event is due.
     <<illegal actions>>
 
     ## Observation space

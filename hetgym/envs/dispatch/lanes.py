@@ -18,27 +18,15 @@ from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.sources import Source, listed
+from hetgym.envs.dispatch import state as states
 from hetgym.envs.dispatch.completion import dispatch_and_complete
 from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
 from hetgym.envs.dispatch.dynamics import dispatch
 from hetgym.envs.dispatch.jobs import Jobs, arrivals, counted, deadlines, side_by_side
-from hetgym.envs.dispatch.observation import DISPATCH_NARROW, DispatchDeviceColumn, dispatch_space
+from hetgym.envs.dispatch.observation import DispatchDeviceColumn, dispatch_space
 from hetgym.envs.dispatch.rendering import dispatch_text
 from hetgym.envs.dispatch.rollouts import ROLLOUTS, new_rollouts
-from hetgym.envs.dispatch.state import (
-    FLOWS,
-    RECORD,
-    RUN,
-    STATE,
-    TABLES,
-    DispatchTables,
-    begin_again,
-    new_dispatch_state,
-    new_plan,
-    own_tables,
-    reference_tables,
-    tables_of,
-)
+from hetgym.envs.dispatch.state import DispatchTables
 from hetgym.envs.place.instance import ScheduleInstance, heft_makespan, prepare
 from hetgym.envs.place.observation import DeviceColumn, OperatorColumn, fixed
 from hetgym.envs.place.rules import ScheduleRules
@@ -55,7 +43,6 @@ from hetgym.sim.runtime import runtime_name
 from hetgym.workloads import as_problem
 
 _SPARE_RUNS = 4  # runs on a problem that are kept though no lane uses them
-
 _SAMPLE = 16  # generated problems whose mean makespan is the unit of gaps between arrivals
 
 
@@ -87,16 +74,10 @@ _ONE_OPERATOR = Problem.from_arrays([[1.0]], [])  # any problem will do: switche
 
 
 class DispatchLanes(RecordLanes):
-    """Runs side by side that agents schedule online.
-
-    Args:
-        padding: sizes of the observations, all jobs together.
-
-    Attributes:
-        state: of all lanes.
-    """
+    """Runs side by side that agents schedule online; ``padding`` is for all jobs together."""
 
     kind = "dispatch"
+    narrow = (*RecordLanes.narrow, "now")
     options = ("problem", "conditions", "gap")
     sizes = ("devices",)  # they number the actions
 
@@ -111,10 +92,10 @@ class DispatchLanes(RecordLanes):
         sparse: bool,
     ) -> None:
         k, d = conditions.candidates, padding.devices
-        super().__init__(count, dispatch_space(padding, k), DISPATCH_NARROW, level, k * d + 1)
+        super().__init__(count, dispatch_space(padding, k), level, k * d + 1)
         self.source, self.rules, self.conditions, self.padding = source, rules, conditions, padding
         self.sparse = sparse
-        self.state = new_dispatch_state(count, k, d)
+        self.state = states.new_dispatch_state(count, k, d)
         self._instances: list[ScheduleInstance | None] = [None] * count
         self._drawn: list[Drawn | None] = [None] * count
         self._entropy = [0] * count
@@ -128,17 +109,17 @@ class DispatchLanes(RecordLanes):
         self._calm_always = conditions.calm and rules.simulated.noise == 0.0
         self._switches = online_setting(_ONE_OPERATOR, rules.simulated).switches
         self._known: Remembered[Problem, Prepared] = Remembered(source.kept(count))
-        self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, TABLES)
-        self._states, self._runs = records.Rows(count, STATE), records.Rows(count, RUN)
-        self._flows, self._spares = records.Rows(count, FLOWS), records.Rows(count, ROLLOUTS)
-        self._plans = records.Rows(count, new_plan(1, 1, 0))
+        self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, states.TABLES)
+        self._states, self._runs = records.Rows(count, states.STATE), records.Rows(count, states.RUN)
+        self._flows, self._spares = records.Rows(count, states.FLOWS), records.Rows(count, ROLLOUTS)
+        self._plans = records.Rows(count, states.new_plan(1, 1, 0))
         self._lanes = self._all_lanes()
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of all lanes, as a row of one record."""
         count = self.count
         return self._record(
-            RECORD,
+            states.RECORD,
             self._problems.table,
             self._tables.table,
             self._states.table,
@@ -234,7 +215,7 @@ class DispatchLanes(RecordLanes):
         jobs = counted([problem], drawn.release, self.conditions.objective)
         prepared, held = self._made(lane, problem, drawn, order, jobs), self._held[lane]
         assert held is not None
-        tables = records.entry(own_tables(prepared.tables.record))
+        tables = records.entry(states.own_tables(prepared.tables.record))
         return prepared._replace(runs=[held[0]._replace(tables=tables)])  # the reference's, which is over
 
     def _made(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> Prepared:
@@ -242,7 +223,7 @@ class DispatchLanes(RecordLanes):
         reference = self._reference(lane, problem, drawn, order, jobs)
         instance = prepare(problem, self.rules.simulated, self.rules.completion, reference)
         blank = fixed(instance, self.padding)
-        tables = tables_of(instance, drawn, blank, jobs)
+        tables = states.tables_of(instance, drawn, blank, jobs)
         shown: dict[str, npt.NDArray[Any]] = {key: blank[key] for key in ("links", "device_mask") if key in self.arrays}
         total = blank["devices"][:, DeviceColumn.TOTAL_COST]
         arrays = records.entry(problem.arrays)
@@ -258,24 +239,20 @@ class DispatchLanes(RecordLanes):
         problem = instance.problem
         if runs:
             run = runs.pop()
-            begin_again(arrays.row, tables.row, run.state.row, run.progress.row, run.flows.row, run.tables.row)
+            states.begin_again(arrays.row, tables.row, run.state.row, run.progress.row, run.flows.row, run.tables.row)
         else:
-            run = self._run(problem, drawn, own_tables(tables.record))
+            run = self._run(problem, drawn, states.own_tables(tables.record))
         self._seat(lane, arrays, run, runs)
         self.state.reference[lane] = instance.reference
         if self.rules.completion != "off":
             self._give_rollouts(lane, problem, jobs)
         if self.conditions.tries > 0:
-            self._plans[lane] = new_plan(problem.num_operators, problem.num_devices, self._entropy[lane])
+            self._plans[lane] = states.new_plan(problem.num_operators, problem.num_devices, self._entropy[lane])
 
     def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> float:
         """Value of a run in which the first open operator always goes to the device of earliest estimated finish."""
-        self._seat(
-            lane,
-            records.entry(problem.arrays),
-            self._run(problem, drawn, reference_tables(problem, drawn, order, jobs)),
-            None,
-        )
+        run = self._run(problem, drawn, states.reference_tables(problem, drawn, order, jobs))
+        self._seat(lane, records.entry(problem.arrays), run, None)
         alone = np.arange(self.count) == lane
         dispatch(self._lanes.table[0], self._switches, self.legality.executed, alone, True, self.sparse)
         return float(self.state.reference[lane])

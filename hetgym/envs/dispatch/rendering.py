@@ -8,12 +8,9 @@ from hetgym.sim.trace import Trace
 
 
 def dispatch_text(trace: Trace, now: float, reference: float, over: bool) -> str:
-    """A text frame.
+    """A text frame of a run at a time; operators that have not started are on device -1 of the trace.
 
-    Args:
-        trace: operators that have started; the others are on device -1.
-        reference: value of the objective that the return compares with [s].
-        over: true if all operators have run.
+    ``now`` and ``reference``, the value that the return compares with, are in seconds.
     """
     begun = trace.assignment >= 0
     end = max(now, float(trace.finish[begun].max()) if begun.any() else 0.0)

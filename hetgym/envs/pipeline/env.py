@@ -54,13 +54,12 @@ class HetPipelineEnv(LaneEnv):
     """Cut a model into the stages of a pipeline, each on a device of its own.
 
     ## Description
-    A pipeline's devices work on different requests (or micro-batches) at once, each on its own stage of the
-    model. The agent walks through the model's blocks: the pieces between the trunk cuts of a
-    CNN or transformer, the time steps of a recurrent network, or the operators of a
-    :class:`hetgym.pipeline.PipelineProblem` in topological order, where operators that must be together form
-    one block. At each block it stays in the current stage, or ends it and begins the next one with this block
-    on a device of its choice. When all blocks are placed, the cut is evaluated as in :mod:`hetgym.pipeline`
-    (:class:`HetClusterEnv` plans whole training steps on clusters):
+    A pipeline's devices work on different requests (or micro-batches) at once, each on its own stage of the model. The
+    agent walks through the model's blocks: the pieces between the trunk cuts of a CNN or transformer, the time steps of
+    a recurrent network, or the operators of a :class:`hetgym.pipeline.PipelineProblem` in topological order, where
+    operators that must be together form one block. At each block it stays in the current stage, or ends it and begins
+    the next one with this block on a device of its choice. When all blocks are placed, the cut is evaluated as in
+    :mod:`hetgym.pipeline` (:class:`HetClusterEnv` plans whole training steps on clusters):
 
     - ``objective="throughput"``: the time between two results in steady state,
       :meth:`~hetgym.pipeline.PipelineProblem.max_load`: the largest load of a device, which is the time of its
@@ -124,16 +123,15 @@ class HetPipelineEnv(LaneEnv):
     ``reset(options={"problem": …})``. Nothing is placed.
 
     ## Episode end
-    Terminated when every block is placed; never truncated. The last ``info`` holds ``value`` (also as
-    ``makespan``) and ``reference`` [s]; ``optimal``, the least value of any cut that can be played:
-    for the throughput by the dynamic program of :func:`~hetgym.baselines.pipeline.contiguous_dp` along the same
-    order, for the latency by a similar one if the pipeline is small; NaN if it takes more than
-    ``hetgym.baselines.pipeline.optima.MAX_STEPS`` steps, for training, and if no cut fits into memory; ``slr``
-    (value over a lower bound), ``speedup`` (over the best single device), ``stages`` (first block, end, device),
-    ``reference_stages`` (of the reference's cut), ``loads`` (seconds of each device for one request, all passes),
-    ``memory`` (bytes of each device), ``within_memory``, ``reward_terms`` (they sum to the return), ``replay``
-    (:class:`Replay`; :func:`hetgym.envs.replay` plays it again), and ``schedule``: the :class:`hetgym.Schedule`
-    of the unrolled pipeline, None for throughput; :meth:`unrolled` gives its problem too.
+    Terminated when every block is placed; never truncated. The last ``info`` holds ``value`` (also as ``makespan``) and
+    ``reference`` [s]; ``optimal``, the least value of any cut that can be played: for the throughput by the dynamic
+    program of :func:`~hetgym.baselines.pipeline.contiguous_dp` along the same order, for the latency by a similar one
+    if the pipeline is small; NaN if it takes more than ``hetgym.baselines.pipeline.optima.MAX_STEPS`` steps, for
+    training, and if no cut fits into memory; ``slr`` (value over a lower bound), ``speedup`` (over the best single
+    device), ``stages`` (first block, end, device), ``reference_stages`` (of the reference's cut), ``loads`` (seconds of
+    each device for one request, all passes), ``memory`` (bytes of each device), ``within_memory``, ``reward_terms``
+    (they sum to the return), ``replay`` (:class:`Replay`; :func:`hetgym.envs.replay` plays it again), and ``schedule``:
+    the :class:`hetgym.Schedule` of the unrolled pipeline, None for throughput; :meth:`unrolled` gives its problem too.
 
     ## Arguments
     ```python

@@ -15,7 +15,7 @@ from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.sources import Source
 from hetgym.envs.pipeline.dynamics import cut
-from hetgym.envs.pipeline.observation import NARROW, BlockColumn, fixed, pipeline_space
+from hetgym.envs.pipeline.observation import BlockColumn, fixed, pipeline_space
 from hetgym.envs.pipeline.problems import Pipeline, as_pipeline
 from hetgym.envs.pipeline.rendering import pipeline_pixels, pipeline_text
 from hetgym.envs.pipeline.rules import PipelineRules
@@ -35,11 +35,7 @@ Prepared = tuple[CutProblem, records.Entry, dict[str, npt.NDArray[Any]]]
 
 
 class PipelineLanes(RecordLanes):
-    """Episodes of cutting pipelines side by side.
-
-    Attributes:
-        state: of all lanes.
-    """
+    """Episodes of cutting pipelines side by side; ``state``: of all lanes."""
 
     kind = "pipeline"
     options = ("problem",)
@@ -53,7 +49,7 @@ class PipelineLanes(RecordLanes):
         level: str,
         sparse: bool,
     ) -> None:
-        super().__init__(count, pipeline_space(padding), NARROW, level, 1 + padding.devices)
+        super().__init__(count, pipeline_space(padding), level, 1 + padding.devices)
         self.source, self.rules, self.padding, self.sparse = source, rules, padding, sparse
         self.state = new_state(count, padding.blocks, padding.devices, rules.rounds)
         self._game = Game(rules.code, rules.turns, int(rules.split_backward), rules.rounds, int(sparse))
@@ -76,12 +72,7 @@ class PipelineLanes(RecordLanes):
         )
 
     def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
-        """Prepare an episode on a pipeline drawn from the source, or on ``options["problem"]``.
-
-        Raises:
-            ConfigError: an unknown option, or a problem that is not a pipeline.
-            ProblemError: the pipeline exceeds the padding, or no cut can run it.
-        """
+        """Prepare an episode on a pipeline drawn from the source, or on ``options["problem"]``."""
         (forced,) = only_options(options, *self.options)
         pipeline = self.source.draw(rng, lane, seed) if forced is None else as_pipeline(forced)
         step = pipeline if isinstance(pipeline, TrainingPipeline) else TrainingPipeline(pipeline)
@@ -201,12 +192,12 @@ class PipelineLanes(RecordLanes):
 
     def _least(self, instance: CutProblem) -> float:
         """A lower bound on any cut's value: work shared evenly, and the time of one request through all blocks [s]."""
-        t = instance.tables
-        shared = max(float(t.rest[0]) / len(t.capacity), float(t.largest[0]))
+        tables = instance.tables
+        shared = max(float(tables.rest[0]) / len(tables.capacity), float(tables.largest[0]))
         if self.rules.code == LATENCY:
-            return float(t.rest[0]) + (self.rules.turns - 1) * shared
+            return float(tables.rest[0]) + (self.rules.turns - 1) * shared
         if self.rules.code == TRAINING:
-            return max(float(t.path[0]), self.rules.turns * float(t.rest[0]) / len(t.capacity))
+            return max(float(tables.path[0]), self.rules.turns * float(tables.rest[0]) / len(tables.capacity))
         return shared
 
     def frame(self, lane: int, mode: str) -> Any:

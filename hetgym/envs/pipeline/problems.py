@@ -10,21 +10,10 @@ from typing import Any
 import numpy as np
 
 from hetgym.costs import CostModel, cost_model
+from hetgym.envs.core import sources
 from hetgym.envs.core.arguments import one_of, whole
 from hetgym.envs.core.padding import BlockPadding
-from hetgym.envs.core.sources import (
-    Graph,
-    Kind,
-    Machine,
-    PoolArguments,
-    Source,
-    generator_of,
-    grid,
-    listed,
-    need_graphs,
-    only_one,
-    together,
-)
+from hetgym.envs.core.sources import Graph, Kind, Machine, PoolArguments, Source
 from hetgym.errors import ConfigError
 from hetgym.graph.transforms.training import OPTIMIZERS
 from hetgym.parallel import TrainingProblem
@@ -51,12 +40,9 @@ PIPELINES: Kind[Pipeline, BlockPadding] = Kind("a PipelineProblem or a TrainingP
 class PipelineArguments(PoolArguments):
     """The source of an environment's pipelines; see :class:`~hetgym.envs.HetPipelineEnv`."""
 
-    # a PipelineProblem, a TrainingPipeline, a path to a file of dnn-partitioning, or a list of these
     problem: Pipeline | str | Path | Sequence[Pipeline | str | Path] | None = None
     _: KW_ONLY
-    # a DataflowGraph, a zoo name or a path, or a list of these; needs `platform`
     graph: Graph | Sequence[Graph] | None = None
-    # a Platform, a preset's name or a path, or a list of these; needs `graph`
     platform: Machine | Sequence[Machine] | None = None
     generator: Callable[[np.random.Generator], Pipeline] | None = None  # `callable(rng) -> PipelineProblem`
     batch: int = whole(1)  # batch size of graphs given by name
@@ -74,21 +60,20 @@ class PipelineArguments(PoolArguments):
         """The source.
 
         Raises:
-            ConfigError: more than one kind of source, a graph without a platform, a pool without a generator, a
-                generator that cannot be called, or what is said of graphs without any.
+            ConfigError: sources that exclude or lack each other, or what is said of graphs without any.
         """
-        given = only_one(problem=self.problem, graph=self.graph, generator=self.generator)
-        together(self.graph, self.platform)
+        given = sources.only_one(problem=self.problem, graph=self.graph, generator=self.generator)
+        sources.together(self.graph, self.platform)
         self._refuse_pool(given)
         if given != "graph":
-            need_graphs(self, "batch", "costs", "blocks", "optimizer")
+            sources.need_graphs(self, "batch", "costs", "blocks", "optimizer")
         if given == "problem":
-            return Source(PIPELINES, [as_pipeline(item) for item in listed(self.problem)])
+            return Source(PIPELINES, [as_pipeline(item) for item in sources.listed(self.problem)])
         if given == "graph":
             costs = cost_model(self.costs)
-            pairs = grid(self.graph, self.platform, self.batch)
+            pairs = sources.grid(self.graph, self.platform, self.batch)
             return Source(PIPELINES, [training_pipeline(g, m, costs, self.blocks, self.optimizer) for g, m in pairs])
-        generate = RandomChains() if self.generator is None else generator_of(self.generator, "PipelineProblem")
+        generate = RandomChains() if self.generator is None else sources.generator_of(self.generator, "PipelineProblem")
         limit = BlockPadding(*generate.limit) if isinstance(generate, RandomChains) else None
         return Source(PIPELINES, generate=generate, limit=limit, pool=self)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._text import plain
 from hetgym._types import FloatArray
-from hetgym.envs.core.rendering import FRAME_DPI, FRAME_INCHES
-from hetgym.errors import require
+from hetgym.envs.core.rendering import bar_pixels
 from hetgym.pipeline.cuts import Cut, CutProblem
 from hetgym.sim.gantt import time_unit
 
@@ -49,46 +49,32 @@ def device_name(instance: CutProblem, device: int) -> str:
 
 
 def pipeline_pixels(instance: CutProblem, stages: Cut, times: FloatArray, value: float) -> npt.NDArray[np.uint8]:
-    """A chart with a bar for each device, as long as its load for one request; blocks alternate in shade.
+    """[540, 960, 3] colours of a chart with a bar for each device, as long as its load; blocks alternate in shade.
 
-    Args:
-        times: [stages] seconds of each for one request, all passes.
-        value: of the finished cut, NaN before [s].
-
-    Returns:
-        [540, 960, 3] colours.
+    For the arguments see :func:`pipeline_text`.
 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    require("matplotlib", "plot", "drawing pipelines")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    t, d = instance.tables, instance.problem.num_devices
+    tables, d = instance.tables, instance.problem.num_devices
+    passes = tables.forward, tables.backward, tables.weight
     scale, unit = time_unit(instance.reference / instance.objective.turns)
-    figure = Figure(figsize=FRAME_INCHES, dpi=FRAME_DPI)
-    canvas = FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    left = np.zeros(d)
-    for number, ((i, j, device), seconds) in enumerate(zip(stages, times.tolist(), strict=True)):
-        for block in range(i, j):
-            width = float(t.forward[block, device] + t.backward[block, device] + t.weight[block, device])
-            colour = f"C{number % 10}"
-            axes.barh(device, width / scale, left=left[device] / scale, color=colour, alpha=0.9 if block % 2 else 0.6)
-            left[device] += width
-            seconds -= width
-        if seconds > 0:
-            axes.barh(device, seconds / scale, left=left[device] / scale, color="0.6", hatch="//")
-            left[device] += seconds
-    axes.axvline(instance.reference / instance.objective.turns / scale, color="0.3", linestyle="--", linewidth=1)
-    axes.set_yticks(range(d), [plain(device_name(instance, k)) for k in range(d)], parse_math=False)
-    axes.invert_yaxis()
-    axes.set_xlabel(f"time for one request [{unit}]; hatched: transfers; dashed: reference over requests")
+
+    def draw(axes: Any) -> None:
+        left = np.zeros(d)
+        for number, ((i, j, device), seconds) in enumerate(zip(stages, times.tolist(), strict=True)):
+            for block in range(i, j):
+                forward, backward, weight = (row[block, device] for row in passes)
+                width, colour, shade = float(forward + backward + weight), f"C{number % 10}", 0.9 if block % 2 else 0.6
+                axes.barh(device, width / scale, left=left[device] / scale, color=colour, alpha=shade)
+                left[device] += width
+                seconds -= width
+            if seconds > 0:
+                axes.barh(device, seconds / scale, left=left[device] / scale, color="0.6", hatch="//")
+                left[device] += seconds
+        axes.axvline(instance.reference / instance.objective.turns / scale, color="0.3", linestyle="--", linewidth=1)
+
     done = f", value {value / scale:.4g} {unit}" if np.isfinite(value) else ""
-    turn = stages[-1][1] if stages else 0
-    title = f"{instance.problem.name}: {turn}/{len(instance.names)} blocks placed{done}"
-    axes.set_title(plain(title), parse_math=False)
-    figure.tight_layout()
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+    title = f"{instance.problem.name}: {stages[-1][1] if stages else 0}/{len(instance.names)} blocks placed{done}"
+    label = f"time for one request [{unit}]; hatched: transfers; dashed: reference over requests"
+    return bar_pixels([device_name(instance, k) for k in range(d)], label, title, draw)

@@ -20,7 +20,7 @@ from hetgym.envs.core.sources import Source
 from hetgym.envs.place.completion import place_and_complete
 from hetgym.envs.place.dynamics import decoded, place
 from hetgym.envs.place.instance import ScheduleInstance, prepare
-from hetgym.envs.place.observation import NARROW, OperatorColumn, fixed, place_space, turns
+from hetgym.envs.place.observation import OperatorColumn, fixed, place_space, turns
 from hetgym.envs.place.rendering import partial_trace, place_text
 from hetgym.envs.place.rules import PlaceRules
 from hetgym.envs.place.state import ANY, PROBLEM, RECORD, TABLES, TIMELINE, new_state, tables_of
@@ -32,7 +32,6 @@ from hetgym.sim import Trace, simulate
 from hetgym.workloads import as_problem
 
 _SPARE_PAIRS, _LEAST_PAIRS = 8, 64  # of timelines that no lane uses: for each lane, and at least
-
 Timelines = tuple[records.Entry, ...]  # The timelines of a lane: its decisions, and scratch
 
 
@@ -48,12 +47,7 @@ class Prepared(NamedTuple):
 
 
 class PlaceLanes(RecordLanes):
-    """Placement episodes side by side.
-
-    Attributes:
-        state: of all lanes.
-        makespan: [L] of finished episodes [s]; NaN before.
-    """
+    """Placement episodes side by side; ``state``: of all lanes; ``makespan``: [L], of finished episodes [s]."""
 
     kind = "place"
     options = ("problem", "order")
@@ -67,7 +61,7 @@ class PlaceLanes(RecordLanes):
         level: str,
         sparse: bool,
     ) -> None:
-        super().__init__(count, place_space(padding), NARROW, level, padding.devices)
+        super().__init__(count, place_space(padding), level, padding.devices)
         self.source, self.rules, self.padding = source, rules, padding
         self.state = new_state(count, padding.operators, padding.devices)
         self.makespan = np.full(count, np.nan)
@@ -105,12 +99,7 @@ class PlaceLanes(RecordLanes):
     def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode on a problem drawn from the source, or on ``options["problem"]``.
 
-        Args:
-            options: ``problem``; ``order``, [n] operators in the order of decisions.
-
-        Raises:
-            ConfigError: an unknown option, or an order in which an operator comes before one of its predecessors.
-            ProblemError: the problem exceeds the padding.
+        ``options["order"]``: [n] operators in the order of decisions, each behind its predecessors.
         """
         forced, order = only_options(options, *self.options)
         problem = self.source.draw(rng, lane, seed) if forced is None else as_problem(forced)
@@ -164,14 +153,10 @@ class PlaceLanes(RecordLanes):
         instance = prepare(problem, self.rules.simulated, self.rules.completion)
         blank = fixed(instance, self.padding, "operators" in self.arrays)
         tables = tables_of(instance, self.rules.memory)
+        shown = {key: array for key, array in blank.items() if key in self.arrays}
+        settled = bool((np.isfinite(problem.cost).sum(axis=1) <= 1).all())
         several = min(problem.num_operators, problem.num_devices) > 1
-        return Prepared(
-            instance,
-            records.entry(problem.arrays),
-            records.entry(tables),
-            {key: array for key, array in blank.items() if key in self.arrays},
-            several and bool((np.isfinite(problem.cost).sum(axis=1) <= 1).all()),
-        )
+        return Prepared(instance, records.entry(problem.arrays), records.entry(tables), shown, several and settled)
 
     def _take(self, lane: int, prepared: Prepared) -> None:
         """Point a lane's rows at a problem and at timelines of its size."""
@@ -282,11 +267,7 @@ class PlaceLanes(RecordLanes):
 
 
 def _ordered(problem: Problem, order: Any) -> IntArray:
-    """Check an order of decisions.
-
-    Raises:
-        ConfigError: not a permutation, or an operator comes before one of its predecessors.
-    """
+    """Check an order of decisions; ConfigError unless each operator comes once, behind its predecessors."""
     n = problem.num_operators
     found = np.asarray(order) if isinstance(order, list | tuple | np.ndarray) else np.zeros(0)
     if found.shape != (n,) or found.dtype.kind not in "iu" or not np.array_equal(np.sort(found), np.arange(n)):

@@ -9,20 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from hetgym.costs import CostModel, cost_model
+from hetgym.envs.core import sources
 from hetgym.envs.core.arguments import whole
 from hetgym.envs.core.padding import GraphPadding
-from hetgym.envs.core.sources import (
-    Graph,
-    Kind,
-    Machine,
-    PoolArguments,
-    Source,
-    grid,
-    listed,
-    need_graphs,
-    only_one,
-    together,
-)
+from hetgym.envs.core.sources import Graph, Kind, Machine, PoolArguments, Source
 from hetgym.problem import Problem
 from hetgym.workloads import RandomMix, as_problem, load_suite
 
@@ -42,15 +32,11 @@ PROBLEMS: Kind[Problem, GraphPadding] = Kind("a hetgym.Problem", _is_problem, _s
 class ProblemArguments(PoolArguments):
     """The source of an environment's problems; see :class:`~hetgym.envs.HetScheduleEnv`."""
 
-    # a Problem, a path, or a list of these
     problem: Problem | str | Path | Sequence[Problem | str | Path] | None = None
     _: KW_ONLY
-    # a DataflowGraph, a zoo name or a path, or a list of these; needs `platform`
     graph: Graph | Sequence[Graph] | None = None
-    # a Platform, a preset's name or a path, or a list of these; needs `graph`
     platform: Machine | Sequence[Machine] | None = None
     suite: str | Path | None = None  # a suite's name or path
-    # a family's name, or `callable(rng) -> Problem`
     generator: str | Callable[[np.random.Generator], Problem] | None = None
     batch: int = whole(1)  # batch size of graphs given by name
     costs: str | CostModel = "auto"  # cost model of graphs on platforms, or its name
@@ -63,18 +49,17 @@ class ProblemArguments(PoolArguments):
         """The source.
 
         Raises:
-            ConfigError: more than one kind of source, a graph or platform without the other, a pool without a
-                generator, or a batch size or cost model without graphs.
+            ConfigError: sources that exclude or lack each other, or what is said of graphs without any.
         """
-        given = only_one(problem=self.problem, graph=self.graph, suite=self.suite, generator=self.generator)
-        together(self.graph, self.platform)
+        given = sources.only_one(problem=self.problem, graph=self.graph, suite=self.suite, generator=self.generator)
+        sources.together(self.graph, self.platform)
         self._refuse_pool(given)
         if given != "graph":
-            need_graphs(self, "batch", "costs")
+            sources.need_graphs(self, "batch", "costs")
         if given == "problem":
-            return Source(PROBLEMS, [as_problem(item) for item in listed(self.problem)])
+            return Source(PROBLEMS, [as_problem(item) for item in sources.listed(self.problem)])
         if given == "graph":
-            costs, pairs = cost_model(self.costs), grid(self.graph, self.platform, self.batch)
+            costs, pairs = cost_model(self.costs), sources.grid(self.graph, self.platform, self.batch)
             return Source(PROBLEMS, [Problem.build(graph, platform, costs) for graph, platform in pairs])
         if self.suite is not None:
             return Source(PROBLEMS, [spec.build() for spec in load_suite(self.suite).specs])

@@ -17,18 +17,14 @@ from hetgym.transfer import transfer_times
 
 
 def partial_trace(problem: Problem, placed: Timeline, runtime: Runtime) -> Trace:
-    """The operators that are placed, as a trace; the others have device -1.
-
-    Args:
-        placed: a partial schedule.
-    """
+    """The operators that are placed, as a trace; the others have device -1; ``placed``: a partial schedule."""
     decided = placed.assignment >= 0
     finish = np.where(decided, placed.finish, 0.0)
-    a, b = placed.assignment[problem.edge_source], placed.assignment[problem.edge_target]
+    source, target = placed.assignment[problem.edge_source], placed.assignment[problem.edge_target]
     sent = finish[problem.edge_source]
-    arrived = sent + transfer_times(problem, a, b, problem.edge_bytes)
+    arrived = sent + transfer_times(problem, source, target, problem.edge_bytes)
     if not runtime.plans_as_classic:
-        booked = decided[problem.edge_source] & decided[problem.edge_target] & (a != b)
+        booked = decided[problem.edge_source] & decided[problem.edge_target] & (source != target)
         arrived = np.where(booked, placed.moves.arrived, sent)
         sent = np.where(booked & (placed.moves.sent >= 0), placed.moves.sent, arrived)
     return Trace(
@@ -47,7 +43,6 @@ def place_text(instance: ScheduleInstance, trace: Trace, finish: FloatArray, cur
     """A text frame.
 
     Args:
-        trace: the operators that are placed.
         finish: [d] finish of the current operator on each device [s]; inf where it cannot run.
         current: the current operator; -1 at the end.
         makespan: of the finished episode [s].

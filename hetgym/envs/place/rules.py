@@ -16,7 +16,6 @@ class ScheduleRules(Arguments):
 
     _: KW_ONLY
     runtime: str | Runtime = "classic"  # the simulated runtime: a preset's name or a Runtime
-    # heuristic that places the remaining operators for the `completion` feature
     completion: Literal["off", "eft", "eft+oct"] = "eft+oct"
 
     def __post_init__(self) -> None:
@@ -31,10 +30,8 @@ class ScheduleRules(Arguments):
 
 @dataclass(frozen=True)
 class PlaceRules(ScheduleRules):
-    """The rules of an episode of HetSchedule-v0."""
+    """The rules of an episode of HetSchedule-v0; :class:`~hetgym.envs.HetScheduleEnv` describes them."""
 
     _: KW_ONLY
-    # rule by which the final placement gets its start times
     decode: Literal["insertion", "append", "bottom-level", "best"] = "insertion"
-    # `"mask"` to mask devices whose capacity a decision would surely exceed, `"ignore"` not to
     memory: Literal["ignore", "mask"] = "ignore"

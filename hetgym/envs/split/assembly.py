@@ -9,23 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import FloatArray
+from hetgym.envs.split import joining
 from hetgym.envs.split.forms import Forms
 from hetgym.envs.split.instance import SplitInstance
-from hetgym.envs.split.joining import (
-    FITS,
-    LACKS_FORM,
-    OPERATORS,
-    STUCK,
-    Desk,
-    DeskArrays,
-    Room,
-    grown,
-    join,
-    measure,
-    peaks,
-    price,
-    sized,
-)
+from hetgym.envs.split.joining import Desk, DeskArrays, Room
 from hetgym.envs.split.loads import Loads
 from hetgym.envs.split.menu import Choice
 from hetgym.graph import DataflowGraph, Operator
@@ -35,7 +22,6 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 
 Ints = npt.NDArray[np.int64]
-
 _SLOTS = 1 << 12  # more outputs than any operator has
 
 
@@ -47,14 +33,9 @@ class Places(NamedTuple):
 
 
 class Assembly:
-    """Makes graphs, problems and prices of one graph from its forms.
+    """Makes graphs, problems and prices of one graph from its forms; entries are those of the menu, 0 for whole ones.
 
-    Args:
-        instance: the graph on a platform, with the ways of splitting its key operators. No operator of the graph may
-            be a part of an earlier split.
-
-    Attributes:
-        forms: of the graph.
+    No operator of the graph may be a part of an earlier split.
     """
 
     def __init__(self, instance: SplitInstance, menu: Sequence[Choice]) -> None:
@@ -73,55 +54,36 @@ class Assembly:
     def price(self, entries: Sequence[int]) -> tuple[float, Loads] | None:
         """HEFT's makespan of :meth:`problem` [s], and the loads of devices, without making the problem.
 
-        Args:
-            entries: [k] of the key operators; 0 leaves one whole.
-
-        Returns:
-            Makespan and loads; None if there is an operator that no device can run.
+        Returns None if there is an operator that no device can run.
         """
         desk = self._measured(entries)
-        if desk.arrays.joined.size[STUCK]:
+        if desk.arrays.joined.size[joining.STUCK]:
             return None
         d = desk.devices
         loads = Loads(np.zeros(d), np.zeros(d, np.int64), np.zeros(d))
-        return price(self.forms.row, desk.row, *loads), loads
+        return joining.price(self.forms.row, desk.row, *loads), loads
 
     def timeline(self, entries: Sequence[int]) -> tuple[ProblemArrays, Timeline, Places]:
-        """HEFT's timeline of :meth:`problem`, and where operators went; whatever is asked for next overwrites it.
-
-        Args:
-            entries: [k] of the key operators, which have a :meth:`price`.
-        """
+        """HEFT's timeline of :meth:`problem` and where operators went, until the next call; it has a :meth:`price`."""
         priced = self.price(entries)
         assert priced is not None
         joined, places = self._on_desk()
-        desk = sized(self._desk.arrays, *joined.size[:2].tolist())
+        desk = joining.sized(self._desk.arrays, *joined.size[:2].tolist())
         return desk.problem, desk.placed, places
 
     def run(self, entries: Sequence[int]) -> tuple[Schedule, FloatArray]:
-        """HEFT's schedule of :meth:`problem`, and the largest memory in use on each device under it, [d] bytes.
-
-        Args:
-            entries: [k] of the key operators, which have a :meth:`price`.
-        """
+        """HEFT's schedule of :meth:`problem`, which has a :meth:`price`, and [d] the peak memory of devices [byte]."""
         priced = self.price(entries)
         assert priced is not None
         desk = self._desk
         peak = np.zeros(desk.devices)
-        peaks(desk.row, priced[1].weights, peak)
-        n, placed = int(desk.arrays.joined.size[OPERATORS]), desk.arrays.placed
+        joining.peaks(desk.row, priced[1].weights, peak)
+        n, placed = int(desk.arrays.joined.size[joining.OPERATORS]), desk.arrays.placed
         placed = Timeline(placed.assignment[:n], placed.start[:n], placed.finish[:n], placed.busy)
         return planned(self.instance.problem, placed, scheduler="heft"), peak
 
     def problem(self, entries: Sequence[int]) -> tuple[Problem, Places]:
-        """The problem with each key operator split by an entry of the menu.
-
-        Args:
-            entries: [k] of the key operators; 0 leaves one whole.
-
-        Returns:
-            The problem, and where the operators of the graph went in it.
-        """
+        """The problem with [k] key operators split by entries, and where the operators of the graph went in it."""
         joined, places = self._joined(entries)
         rows, members, operators = self._operators(joined)
         n, e = joined.size[:2].tolist()
@@ -153,18 +115,18 @@ class Assembly:
     def _joined(self, entries: Sequence[int]) -> tuple[DeskArrays, Places]:
         """The problem as it lies on the desk, and where the operators went."""
         desk = self._measured(entries)
-        join(self.forms.row, desk.row)
+        joining.join(self.forms.row, desk.row)
         return self._on_desk()
 
     def _on_desk(self) -> tuple[DeskArrays, Places]:
         """The problem that was joined last."""
         joined, graph = self._desk.arrays.joined, len(self.instance.graph)
-        offset = np.append(joined.offset[:graph], joined.size[OPERATORS])
+        offset = np.append(joined.offset[:graph], joined.size[joining.OPERATORS])
         return joined, Places(offset, joined.first[:graph].copy())
 
     def _operators(self, joined: DeskArrays) -> tuple[list[int], list[int], list[Operator]]:
         """The operators of the problem on the desk: rows of forms, places in them, and the operators themselves."""
-        graph, n = len(self.instance.graph), int(joined.size[OPERATORS])
+        graph, n = len(self.instance.graph), int(joined.size[joining.OPERATORS])
         rows = np.repeat(joined.form[:graph], np.diff(joined.offset[:graph], append=n)).tolist()
         places = joined.member[:n].tolist()
         return rows, places, [self.forms.members[row][k] for row, k in zip(rows, places, strict=True)]
@@ -174,13 +136,13 @@ class Assembly:
         forms, chosen = self.forms, np.array(entries, np.int64)
         while True:
             desk, size = self._desk, self._desk.arrays.joined.size
-            found = measure(forms.row, chosen, desk.row, desk.shapes, desk.limits)
-            if found == FITS:
+            found = joining.measure(forms.row, chosen, desk.row, desk.shapes, desk.limits)
+            if found == joining.FITS:
                 return desk
-            if found == LACKS_FORM:
-                forms.make(int(size[OPERATORS]))
+            if found == joining.LACKS_FORM:
+                forms.make(int(size[joining.OPERATORS]))
             else:
-                self._desk = self._new_desk(grown(desk.room, size))
+                self._desk = self._new_desk(joining.grown(desk.room, size))
 
     def _new_desk(self, room: Room) -> Desk:
         desk = Desk(self.instance.problem.num_devices, room)

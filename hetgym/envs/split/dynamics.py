@@ -35,16 +35,11 @@ from hetgym.sim import simulate
 from hetgym.sim.trace import Trace
 
 GRAPHS = 64  # Graphs whose instances are kept, unless a source has more
-
 _NODES = 512  # splits that are kept
 
 
 class Splits:
-    """Caches of graphs' instances, and of graphs with some operators split.
-
-    Args:
-        graphs: number of graphs whose instances are kept.
-    """
+    """Caches of the instances of ``graphs`` graphs, and of graphs with some operators split."""
 
     def __init__(self, rules: SplitRules, menu: tuple[Choice, ...], graphs: int = GRAPHS) -> None:
         self.rules, self.menu, self._graphs = rules, menu, graphs
@@ -141,12 +136,7 @@ class Splits:
     def completion(self, instance: SplitInstance, chosen: Chosen, turn: int) -> float:
         """Makespan if, from a turn on, all operators that allow it were split by the pattern [s].
 
-        Args:
-            chosen: the splits before that turn.
-            turn: the first turn that is not decided.
-
-        Returns:
-            inf if the inner scheduler finds no schedule within memory.
+        ``chosen`` are the splits before that turn. It is inf if the inner scheduler finds no schedule within memory.
         """
         return self.seconds(instance, self._alike(instance, chosen, turn, self.pattern(instance)))
 
@@ -188,29 +178,14 @@ class Splits:
         prices = PriceList(self.model)
         problem = Problem.build(graph, platform, prices)
         whole = self._evaluated(problem, graph)
-        found = Splitter(
-            graph,
-            platform,
-            self.model,
-            self.menu,
-            self.rules.granularity * whole.makespan,
-            self.rules.multiple,
-            self.rules.divisible,
-        )
-        keys, options = found.keys(problem, self.rules.key_operators)
+        least, multiple, divisible = self.rules.granularity * whole.makespan, self.rules.multiple, self.rules.divisible
+        found = Splitter(graph, platform, self.model, self.menu, least, multiple, divisible)
+        found_keys = found.keys(problem, self.rules.key_operators)
         readers: list[set[int]] = [set() for _ in graph.operators]
         for edge in graph.edges:
             readers[edge.source].add(edge.target)
-        return SplitInstance(
-            graph,
-            platform,
-            prices,
-            problem,
-            keys,
-            options,
-            whole.makespan,
-            whole.loads,
-            metrics.single_device_makespan(problem, self.runtime),
-            tuple(tuple(sorted(r)) for r in readers),
-            any(op.kind == "SplitView" for op in graph.operators),
-        )
+        rows = tuple(tuple(sorted(row)) for row in readers)
+        alone = metrics.single_device_makespan(problem, self.runtime)
+        splits = any(op.kind == "SplitView" for op in graph.operators)
+        known = graph, platform, prices, problem, *found_keys
+        return SplitInstance(*known, whole.makespan, whole.loads, alone, rows, splits)

@@ -48,14 +48,13 @@ class HetSplitEnv(LaneEnv):
     """Split the key operators of a dataflow graph, one by one, so that several devices share each.
 
     ## Description
-    Where one operator takes most of the time, placing whole operators leaves devices idle. An operator that
-    is split into parts can run on several devices at once, which pays if it saves more time than scattering
-    operands and gathering results costs. The operators that take longest, each on its fastest device, come in
-    descending order of their time. The agent leaves each whole or picks an entry of a menu: an axis, a number
-    of parts, and equal parts or parts proportional to the speeds of the devices. The graph is rewritten with
-    scatter, gather and sum operators; where neighbours are split into the same parts these cancel and
-    the parts stay where they are. The cost model prices parts at their own shapes. An inner scheduler, HEFT by
-    default, then places the graph.
+    Where one operator takes most of the time, placing whole operators leaves devices idle. An operator that is split
+    into parts can run on several devices at once, which pays if it saves more time than scattering operands and
+    gathering results costs. The operators that take longest, each on its fastest device, come in descending order of
+    their time. The agent leaves each whole or picks an entry of a menu: an axis, a number of parts, and equal parts or
+    parts proportional to the speeds of the devices. The graph is rewritten with scatter, gather and sum operators;
+    where neighbours are split into the same parts these cancel and the parts stay where they are. The cost model prices
+    parts at their own shapes. An inner scheduler, HEFT by default, then places the graph.
 
     ## Action space
     ``Discrete(A)``: 0 leaves the current operator whole, the others are
@@ -100,8 +99,8 @@ class HetSplitEnv(LaneEnv):
 
     ## Starting state
     A graph and a platform are drawn from the source with the environment's generator.
-    ``reset(options={"graph": …, "platform": …})`` forces one or both, as objects, names or paths; the
-    other is drawn. Nothing is split.
+    ``reset(options={"graph": …, "platform": …})`` forces one or both, as objects, names or paths; the other is drawn.
+    Nothing is split.
 
     ## Episode end
     Terminated when all key operators are decided on; never truncated. A graph in which no operator can be

@@ -24,8 +24,8 @@ class SplitInstance:
     # [k][a] result of splitting each by each entry of the menu; None where that is not possible, and for the first
     # entry, which leaves the operator whole
     options: tuple[tuple[Option | None, ...], ...]
-    reference: float  # makespan of the unsplit graph under the inner scheduler [s]; `loads`: of the devices then
-    loads: Loads
+    reference: float  # makespan of the unsplit graph under the inner scheduler [s]
+    loads: Loads  # of the devices then
     alone: float  # makespan of all operators on the best single device [s]
     readers: tuple[tuple[int, ...], ...]  # [n] operators that read each operator's output
     splits: bool  # true if the graph holds parts of an earlier split

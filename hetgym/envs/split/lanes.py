@@ -24,7 +24,7 @@ from hetgym.envs.split.forms import GRAPH
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.joining import DESK, LACKS_FORM, OPERATORS, Desk, Room, grown
 from hetgym.envs.split.loads import Loads
-from hetgym.envs.split.observation import NARROW, SplitCandidateColumn, choices_table, fixed, menu_table, split_space
+from hetgym.envs.split.observation import SplitCandidateColumn, choices_table, fixed, menu_table, split_space
 from hetgym.envs.split.problems import Pair
 from hetgym.envs.split.rendering import split_text
 from hetgym.envs.split.rules import SplitRules
@@ -56,6 +56,7 @@ class SplitLanes(RecordLanes):
     """
 
     kind = "split"
+    narrow = ("candidates", "operator", "devices", "makespan", "action_mask")
     options = ("graph", "platform")
     sizes = ("devices",)  # of them the menu is made
 
@@ -70,7 +71,7 @@ class SplitLanes(RecordLanes):
         batch: int,
     ) -> None:
         self.menu = rules.menu(padding.devices)
-        super().__init__(count, split_space(padding, len(self.menu)), NARROW, level, len(self.menu), hidden=True)
+        super().__init__(count, split_space(padding, len(self.menu)), level, len(self.menu), hidden=True)
         self.source, self.rules, self.padding, self.sparse, self.batch = source, rules, padding, sparse, batch
         kept = source.kept(count, max(GRAPHS, 2 * count))
         self.splits = Splits(rules, self.menu, kept)
@@ -101,12 +102,8 @@ class SplitLanes(RecordLanes):
         dropped = ("_graphs", "_tables", "_desks", "_tops", "_shapes", "_limits")  # tables of addresses
         state = {key: value for key, value in super().__getstate__().items() if key not in dropped}
         instances = [held and held.instance for held in self._held]
-        return {
-            **state,
-            "_held": instances,
-            "_known": Remembered(self._known.limit),
-            "_named": {},
-        }  # keys are object ids
+        known = Remembered[int, Prepared](self._known.limit)  # keys are object ids
+        return {**state, "_held": instances, "_known": known, "_named": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -117,12 +114,7 @@ class SplitLanes(RecordLanes):
                 self._take(lane, self._prepared(instance))
 
     def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
-        """Prepare an episode on a graph and a platform drawn from the source, or on those of the options.
-
-        Raises:
-            ConfigError: an unknown option, or one that is neither a graph nor a platform.
-            ProblemError: the graph on the platform exceeds the padding.
-        """
+        """Prepare an episode on a graph and a platform drawn from the source, or on those of the options."""
         graph, platform = only_options(options, *self.options)
         if graph is None or platform is None:
             drawn = self.source.draw(rng, lane, seed)

@@ -99,20 +99,16 @@ def lengths(
     divisible: bool = True,
     found: Cut | None = None,
 ) -> tuple[int, ...] | None:
-    """Lengths of the parts of an operator along the split axis.
+    """Lengths of the parts of an operator along the split axis; None if it cannot be split in this way.
 
     Proportional parts follow the speeds of the fastest devices, rounded. If they, or parts in a ratio of sixteenths,
     come out equal to the parts of the equal entry, they are not offered.
 
     Args:
-        choice: not :data:`LEAVE`.
         seconds: [d] its run time on each device; inf where it cannot run.
         multiple: lengths of parts are multiples of this, except for the last one.
         divisible: true if equal parts must have exactly the same length; otherwise they are rounded, too.
         found: the cut along the axis of the choice, if it is known.
-
-    Returns:
-        Lengths along the axis; None if the operator cannot be split in this way.
     """
     able = sorted(value for value in seconds if np.isfinite(value))
     if choice.ways > len(able):

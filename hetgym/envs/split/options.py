@@ -37,9 +37,8 @@ class Option(NamedTuple):
     cost: FloatArray
     result: int | None  # dimension of the output that is cut; None if the parts' outputs are summed
     deals: tuple[Deal, ...]  # operands that are scattered
-    # least, largest: shares of the axis that the smallest and the largest part get
-    least: float
-    largest: float
+    least: float  # share of the axis that the smallest part gets
+    largest: float  # share that the largest part gets
     slowest: float  # run time of the longest part on its fastest device [s]
     total: float  # summed run time of the parts on their fastest devices [s]
     together: float  # longest run time if the parts run on different devices, the fastest first [s]
@@ -57,7 +56,7 @@ class _Way(NamedTuple):
 
 
 class Splitter:
-    """Determines the ways in which the operators of a graph may be split.
+    """Determines the ways in which the operators of a graph may be split by the entries of a menu.
 
     Args:
         least: least time that a part may take on its fastest device [s].
@@ -80,14 +79,10 @@ class Splitter:
         self._known: dict[Hashable, tuple[_Way | None, ...]] = {}
 
     def keys(self, problem: Problem, most: int) -> tuple[tuple[int, ...], tuple[tuple[Option | None, ...], ...]]:
-        """The longest operators that can be split, and their options.
+        """At most ``most`` of the longest operators that can be split, and their options.
 
-        Args:
-            most: largest number of operators to return.
-
-        Returns:
-            Operators in descending order of their time on the fastest device, and the options of each. If no
-            operator can be split, the longest one without any option.
+        They are in descending order of their time on the fastest device. If no operator can be split, the longest one
+        without any option.
         """
         fastest = problem.cost.min(axis=1)
         order = np.lexsort((problem.arrays.position, -fastest)).tolist()
@@ -105,13 +100,9 @@ class Splitter:
         return tuple(keys), tuple(found)
 
     def options(self, operator: int, seconds: Sequence[float]) -> tuple[Option | None, ...]:
-        """The results of splitting an operator by each entry of the menu.
+        """[a] the results of splitting an operator, which takes [d] ``seconds``, by each entry of the menu.
 
-        Args:
-            seconds: [d] its run time on each device.
-
-        Returns:
-            [a] options; None where a split is impossible or not allowed, and for the entry that does not split.
+        None where a split is impossible or not allowed, and for the entry that does not split.
         """
         op, sources, taken = self.graph.operators[operator], self._sources[operator], self._taken
         joints = [f"{op.name}/gather", *(f"{op.name}/scatter{k}" for k in range(len(op.inputs)))]
@@ -200,18 +191,6 @@ def _option(
     together = float(max(side_by_side)) if np.isfinite(side_by_side).all() else float(quickest.sum())
     read = [summed(t.bytes for t in each.inputs if not t.constant) for each in made]
     held = [summed(t.bytes for t in (*each.inputs, *each.outputs)) for each in made]
-    whole = summed(part)
-    return Option(
-        part,
-        cost,
-        found.result,
-        (),
-        min(part) / whole,
-        max(part) / whole,
-        float(quickest.max()),
-        float(quickest.sum()),
-        together,
-        float(summed(read)),
-        float(summed(each.output_bytes for each in made)),
-        float(max(held)),
-    )
+    least, largest, returned = min(part) / summed(part), max(part) / summed(part), (p.output_bytes for p in made)
+    figures = quickest.max(), quickest.sum(), together, summed(read), summed(returned), max(held)
+    return Option(part, cost, found.result, (), least, largest, *map(float, figures))

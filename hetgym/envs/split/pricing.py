@@ -15,7 +15,7 @@ _PRICES = 20_000  # number of operators in the cache
 
 
 class PriceList(CostModel):
-    """A cost model that caches prices, so that operators that a split does not change are not priced again."""
+    """A cost model that caches prices: operators that a split does not change are not priced again."""
 
     def __init__(self, model: CostModel) -> None:
         self.model = model

@@ -35,9 +35,7 @@ PAIRS: Kind[Pair, GraphPadding] = Kind("a hetgym.DataflowGraph and a hetgym.Plat
 class GraphArguments(PoolArguments):
     """The source of an environment's graphs and platforms; see :class:`~hetgym.envs.HetSplitEnv`."""
 
-    # a DataflowGraph, a zoo name or a path, or a list of these; needs `platform`
     graph: Graph | Sequence[Graph] | None = None
-    # a Platform, a preset's name or a path, or a list of these; needs `graph`
     platform: Machine | Sequence[Machine] | None = None
     _: KW_ONLY
     generator: Callable[[np.random.Generator], Pair] | None = None  # `callable(rng) -> (graph, platform)`
@@ -45,12 +43,7 @@ class GraphArguments(PoolArguments):
     pool_plays: int | None = whole(200)  # more than elsewhere, as a new graph takes long
 
     def source(self) -> Source[Pair, GraphPadding]:
-        """The source.
-
-        Raises:
-            ConfigError: a graph without a platform, both kinds of source, a pool without a generator, or a generator
-                that cannot be called.
-        """
+        """The source; ConfigError for sources that exclude or lack each other."""
         given = only_one(graph=self.graph if self.graph is not None else self.platform, generator=self.generator)
         together(self.graph, self.platform)
         self._refuse_pool(given)

@@ -18,13 +18,7 @@ def split_text(
     current: Operator | None,
     legal: Sequence[str],
 ) -> str:
-    """A text frame.
-
-    Args:
-        trace: of the current schedule.
-        decided: names of operators and their choices.
-        current: the operator to be decided on; None at the end.
-    """
+    """A text frame; ``decided``: names of operators and their choices; ``current``: None at the end."""
     problem, makespan = trace.problem, trace.makespan
     scale, unit = time_unit(max(makespan, instance.reference))
     lines = [

@@ -27,14 +27,11 @@ class SplitRules(Arguments):
     runtime: str | Runtime = "classic"  # the simulated runtime that prices its schedules
     key_operators: int = whole(12)  # largest number of decisions in an episode
     axes: Sequence[str] = AXES  # of the menu
-    # numbers of parts of the menu: a list, or the largest; None = up to the number of devices
     ways: int | Sequence[int] | None = None
     parts: Sequence[str] = PARTS  # rules of parts of the menu
-    # least time of a part on its fastest device, as a share of the unsplit makespan
     granularity: float = real(0.002, below=1.0)
     multiple: int = whole(1)  # lengths of parts are multiples of this, except for the last one
     divisible: bool = True  # true if equal parts must have exactly the same length
-    # `"mask"` to mask choices whose schedule exceeds a memory, `"ignore"` not to
     memory: Literal["ignore", "mask"] = "ignore"
     lookahead: bool = False  # true to compute the makespan after each choice
     completion: bool = False  # true to compute the makespan after each choice with the rest split by the pattern
@@ -55,15 +52,7 @@ class SplitRules(Arguments):
         return as_runtime(self.runtime)
 
     def menu(self, devices: int) -> tuple[Choice, ...]:
-        """The choices; the first leaves an operator whole.
-
-        Args:
-            devices: largest number of devices of a platform.
-
-        Raises:
-            UnknownName: an unknown axis, or an unknown rule of parts.
-            ConfigError: an empty list or a repeated entry, or an invalid number of parts.
-        """
+        """The choices for platforms of up to ``devices`` devices; see :func:`hetgym.envs.split.menu.menu`."""
         return menu(self.axes, _numbers(self.ways, devices), self.parts)
 
 
