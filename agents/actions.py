@@ -16,8 +16,7 @@ from hetgym.envs.pipeline.observation import CutColumn, StageColumn
 from hetgym.envs.place.observation import CandidateColumn, DeviceColumn
 from hetgym.envs.split.observation import SplitCandidateColumn, SplitDeviceColumn, SplitOperatorColumn
 
-NEGLIGIBLE = 1e-4
-"""Scale below which differences between actions count little, as a share of the reference."""
+NEGLIGIBLE = 1e-4  # Scale below which differences between actions count little, as a share of the reference
 
 CANDIDATES: dict[str, type[Column]] = {
     "place": CandidateColumn,

@@ -23,22 +23,15 @@ from hetgym.search.proposals import Network
 
 @record
 class HeadWeights(NamedTuple):
-    """The weights of a :class:`~hetgym.agents.networks.CandidateHead` with F features, h of them embeddings.
+    """The weights of a :class:`~hetgym.agents.networks.CandidateHead` with F features, h of them embeddings."""
 
-    Attributes:
-        own, own_bias, all: [F, k], [k], [F, k].
-        mix, mix_bias: [k, k], [k].
-        score: [k].
-        rule: [F].
-    """
-
-    own: FloatArray
-    own_bias: FloatArray
-    all: FloatArray
-    mix: FloatArray
-    mix_bias: FloatArray
-    score: FloatArray
-    rule: FloatArray
+    own: FloatArray  # [F, k]
+    own_bias: FloatArray  # [k]
+    all: FloatArray  # [F, k]
+    mix: FloatArray  # [k, k]
+    mix_bias: FloatArray  # [k]
+    score: FloatArray  # [k]
+    rule: FloatArray  # [F]
 
 
 def head_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = "head.") -> HeadWeights:
@@ -47,24 +40,12 @@ def head_weights(state: Mapping[str, npt.NDArray[np.float32]], prefix: str = "he
     def get(name: str) -> FloatArray:
         return np.ascontiguousarray(state[prefix + name].astype(np.float64).T)
 
-    return HeadWeights(
-        get("own.weight"),
-        get("own.bias"),
-        get("all.weight"),
-        get("mix.weight"),
-        get("mix.bias"),
-        np.ascontiguousarray(get("score.weight")[:, 0]),
-        get("rule"),
-    )
+    own, bias, whole, mix, mix_bias = map(get, ("own.weight", "own.bias", "all.weight", "mix.weight", "mix.bias"))
+    return HeadWeights(own, bias, whole, mix, mix_bias, np.ascontiguousarray(get("score.weight")[:, 0]), get("rule"))
 
 
 def proposal_network(weights: Mapping[str, npt.NDArray[Any]], features: int, what: str) -> Network:
     """The weights of a :class:`~hetgym.agents.networks.proposal.ProposalNetwork` as searches take them.
-
-    Args:
-        weights: by name.
-        features: number of inputs.
-        what: the kind of policy, for messages.
 
     Raises:
         ArtefactError: not such weights, or not finite.
@@ -110,38 +91,38 @@ def rectify(x: FloatArray) -> None:
 # ``best`` is the largest score so far. Only a strictly larger score replaces it, so ties go to the smaller number.
 # O(A (F k + k^2)) a lane, k being the width of the hidden layers.
 @jit
-def decide(actions: FloatArray, legal: BoolArray, noise: FloatArray, w: HeadWeights) -> npt.NDArray[np.int64]:
+def decide(actions: FloatArray, legal: BoolArray, noise: FloatArray, head: HeadWeights) -> npt.NDArray[np.int64]:
     """[L] the legal action of the largest score plus noise in each lane, the smaller number on ties; 0 without any.
 
     Args:
         actions: [L, A, F] features of each action.
         legal: [L, A] true where legal.
         noise: [L, A] added to scores: zeros for the most probable action, Gumbel noise to draw one by the softmax.
-        w: of the head of an :class:`~hetgym.agents.networks.ActorCritic` of the level ``candidates``, which takes
+        head: of the head of an :class:`~hetgym.agents.networks.ActorCritic` of the level ``candidates``, which takes
             2 F features.
     """
     lanes, count, features = actions.shape
     chosen = np.zeros(lanes, np.int64)
     rows, mean = np.empty((count, 2 * features)), np.empty(2 * features)
-    common, first, second = np.empty(len(w.score)), np.empty(len(w.score)), np.empty(len(w.score))
+    common, first, second = np.empty(len(head.score)), np.empty(len(head.score)), np.empty(len(head.score))
     for lane in range(lanes):
         _widen(actions[lane], legal[lane], rows, mean)
         common[:] = 0.0
-        add_product(mean, w.all, common)
+        add_product(mean, head.all, common)
         best = -np.inf
         for a in range(count):
             if not legal[lane, a]:
                 continue
-            linear(rows[a], w.own, w.own_bias, first)
+            linear(rows[a], head.own, head.own_bias, first)
             for h in range(len(first)):
                 first[h] = max(0.0, first[h] + common[h])
-            linear(first, w.mix, w.mix_bias, second)
+            linear(first, head.mix, head.mix_bias, second)
             rectify(second)
             score = noise[lane, a]
             for h in range(len(second)):
-                score += second[h] * w.score[h]
+                score += second[h] * head.score[h]
             for f in range(2 * features):
-                score -= rows[a, f] * w.rule[f]
+                score -= rows[a, f] * head.rule[f]
             if score > best:
                 best, chosen[lane] = score, a
     return chosen
@@ -157,7 +138,6 @@ def _widen(actions: FloatArray, legal: BoolArray, rows: FloatArray, mean: FloatA
         actions: [A, F] features of each action.
         legal: [A] true where legal.
         rows: [A, 2 F] filled in for legal actions: the features, then the distances.
-        mean: [2 F] filled in: mean of the rows of legal actions.
     """
     count, features = actions.shape
     many = 0

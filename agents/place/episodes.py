@@ -42,36 +42,22 @@ class DeviceFeature(Column):
     TURN = "episode", "position in the order, 0 first to 1 last; the same for all devices"
 
 
-CANDIDATE_FEATURES = features_of(DeviceFeature)
-"""Names, units and meanings of :class:`DeviceFeature`."""
-
+CANDIDATE_FEATURES = features_of(DeviceFeature)  # Names, units and meanings of DeviceFeature
 COUNT = len(CANDIDATE_FEATURES)
-HORIZON = 10
-"""Number of operators that a short roll-out places."""
-
-FAR = 300
-"""Number of operators that the long roll-out places."""
+HORIZON = 10  # Number of operators that a short roll-out places
+FAR = 300  # Number of operators that the long roll-out places
 
 
 @record
 class Stage(NamedTuple):
-    """The data that episodes on a problem share.
+    """The data that episodes on a problem share."""
 
-    Attributes:
-        order: [n] operators in the order of decisions.
-        free: [n] -1: no operator's device is fixed.
-        bonus: [4, n, d] of the roll-outs [s].
-        tail: [n, d] optimistic time to an exit [s].
-        scale: [1] mean run time of an operator [s].
-        own, whole, rule: the part of the head that depends on the embeddings alone; see
-            :func:`~hetgym.agents.place.inference.prepare_head`.
-    """
-
-    order: IntArray
-    free: IntArray
-    bonus: FloatArray
-    tail: FloatArray
-    scale: FloatArray
+    order: IntArray  # [n] operators in the order of decisions
+    free: IntArray  # [n] -1: no operator's device is fixed
+    bonus: FloatArray  # [4, n, d] of the roll-outs [s]
+    tail: FloatArray  # [n, d] optimistic time to an exit [s]
+    scale: FloatArray  # [1] mean run time of an operator [s]
+    # own, whole, rule: the part of the head that depends on the embeddings alone; see prepare_head
     own: FloatArray
     whole: FloatArray
     rule: FloatArray
@@ -106,15 +92,8 @@ def without_policy(problem: Problem, head: HeadWeights) -> Stage:
 def new_desk(problem: Problem, head: HeadWeights) -> Desk:
     """Allocate the scratch of one episode at a time on a problem."""
     d, size = problem.num_devices, len(head.score)
-    return Desk(
-        timeline.new_timeline(problem),
-        np.zeros((d, COUNT)),
-        np.zeros(d),
-        np.zeros(d),
-        np.zeros(size),
-        np.zeros(size),
-        np.zeros(COUNT + size),
-    )
+    rows = (np.zeros(count) for count in (d, d, size, size, COUNT + size))
+    return Desk(timeline.new_timeline(problem), np.zeros((d, COUNT)), *rows)
 
 
 def greedy(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk) -> tuple[float, IntArray]:
@@ -165,7 +144,7 @@ def replay(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk, choice
 @lean
 def episode(
     p: ProblemArrays,
-    s: Stage,
+    stage: Stage,
     head: HeadWeights,
     desk: Desk,
     choice: IntArray,
@@ -177,10 +156,6 @@ def episode(
     """Play one episode; return its makespan [s].
 
     Args:
-        p: the problem.
-        s: the stage of the problem.
-        head: weights of the head.
-        desk: overwritten.
         choice: [n] device of each operator; filled in, or read if there is a record.
         noise: [n, d] added to the scores, turn by turn; [0, d] for none.
         record: [n, d, F] filled in with the features, turn by turn; [0, d, F] for no record.
@@ -189,18 +164,18 @@ def episode(
     """
     t = desk.placed
     timeline.clear(t)
-    rest = Remainder(s.order, s.free, s.tail, s.tail)
+    rest = Remainder(stage.order, stage.free, stage.tail, stage.tail)
     bound, last = 0.0, 0.0
-    for turn in range(len(s.order)):
-        operator = s.order[turn]
-        consider(p, t, rest, s.bonus, s.scale[0], desk, turn, bound, horizon, far)
+    for turn in range(len(stage.order)):
+        operator = stage.order[turn]
+        consider(p, t, rest, stage.bonus, stage.scale[0], desk, turn, bound, horizon, far)
         if record.shape[0] > 0:
             device = choice[operator]
             for a in range(p.cost.shape[1]):
                 for k in range(COUNT):
                     record[turn, a, k] = desk.seen[a, k]
         else:
-            prefer(p, s, head, desk, operator)
+            prefer(p, stage, head, desk, operator)
             device = -1
             for a in range(p.cost.shape[1]):
                 if p.cost[operator, a] == np.inf:
@@ -212,7 +187,7 @@ def episode(
             choice[operator] = device
         timeline.book(p, t, operator, device, desk.start[device])
         finish = desk.start[device] + p.cost[operator, device]
-        bound = max(bound, finish + s.tail[operator, device])
+        bound = max(bound, finish + stage.tail[operator, device])
         last = max(last, finish)
     return last
 
@@ -235,13 +210,10 @@ def consider(
     """Write the features of each device for the operator whose turn it is.
 
     Args:
-        p: the problem.
         t: timeline with the operators before the turn.
         rest: the order of the operators, and estimates of the time that remains.
         bonus: [k, n, d] added to finish times in each of the roll-outs [s].
         scale: mean run time of an operator [s].
-        desk: filled in.
-        turn: turn of the operator.
         bound: lower bound on the makespan from the operators placed so far [s].
         horizon: number of operators that a short roll-out places.
         far: number of operators that the long roll-out places; 0 to use the best short one instead.
@@ -307,7 +279,7 @@ def relate(p: ProblemArrays, operator: int, seen: FloatArray, scale: float, boun
 
 
 @step
-def prefer(p: ProblemArrays, s: Stage, head: HeadWeights, desk: Desk, operator: int) -> None:
+def prefer(p: ProblemArrays, stage: Stage, head: HeadWeights, desk: Desk, operator: int) -> None:
     """Score the devices for an operator from their features: the candidate head, in the form of :func:`prepare_head`.
 
     mean holds sums over the legal devices, of the features and of their embeddings' share of the first layer.
@@ -322,14 +294,14 @@ def prefer(p: ProblemArrays, s: Stage, head: HeadWeights, desk: Desk, operator: 
             for k in range(COUNT):
                 desk.mean[k] += seen[a, k]
             for k in range(size):
-                desk.mean[COUNT + k] += s.whole[operator, a, k]
+                desk.mean[COUNT + k] += stage.whole[operator, a, k]
     for a in range(len(seen)):
         if p.cost[operator, a] == np.inf:
             continue
         for k in range(size):
-            desk.first[k] = s.own[operator, a, k] + desk.mean[COUNT + k] / legal
+            desk.first[k] = stage.own[operator, a, k] + desk.mean[COUNT + k] / legal
             desk.second[k] = head.mix_bias[k]
-        cost = s.rule[operator, a]
+        cost = stage.rule[operator, a]
         for f in range(COUNT):
             x, mean = seen[a, f], desk.mean[f] / legal
             cost += head.rule[f] * x

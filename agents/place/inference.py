@@ -17,29 +17,21 @@ from hetgym.problem import Problem
 
 @record
 class EncoderWeights(NamedTuple):
-    """An :class:`~hetgym.agents.networks.OperatorDeviceEncoder`; matrices are [inputs, outputs].
+    """An :class:`~hetgym.agents.networks.OperatorDeviceEncoder`; matrices are [inputs, outputs]."""
 
-    Attributes:
-        embed0, embed0_bias, embed1, embed1_bias: the embedding's two layers.
-        norm, norm_bias: [l, h] layer normalisation.
-        node, node_bias: [l, 2, 2h, h] and [l, 2, h] of messages from producers, and from consumers.
-        edge: [l, 2, e, h] of the edges' features in these messages.
-        update0, update0_bias, update1, update1_bias: [l, 5h, h], [l, h], [l, h, h], [l, h].
-    """
-
-    embed0: FloatArray
+    embed0: FloatArray  # first layer of the embedding
     embed0_bias: FloatArray
-    embed1: FloatArray
+    embed1: FloatArray  # its second layer
     embed1_bias: FloatArray
-    norm: FloatArray
-    norm_bias: FloatArray
-    node: FloatArray
-    node_bias: FloatArray
-    edge: FloatArray
-    update0: FloatArray
-    update0_bias: FloatArray
-    update1: FloatArray
-    update1_bias: FloatArray
+    norm: FloatArray  # [l, h] layer normalisation
+    norm_bias: FloatArray  # [l, h]
+    node: FloatArray  # [l, 2, 2h, h] of messages from producers, and from consumers
+    node_bias: FloatArray  # [l, 2, h]
+    edge: FloatArray  # [l, 2, e, h] of the edges' features in these messages
+    update0: FloatArray  # [l, 5h, h]
+    update0_bias: FloatArray  # [l, h]
+    update1: FloatArray  # [l, h, h]
+    update1_bias: FloatArray  # [l, h]
 
 
 def encoder_weights(state: Mapping[str, npt.NDArray[np.float32]]) -> EncoderWeights:
@@ -76,10 +68,8 @@ def encode(problem: Problem, tokens: FloatArray, edge_features: FloatArray, weig
     """[n, d, h] embeddings of the pairs of operator and device.
 
     Args:
-        problem: the problem, along whose edges messages are passed.
         tokens: [n, d, F] features of the pairs.
         edge_features: [m, E] features of the edges.
-        weights: of the encoder.
     """
     return _encode(
         problem.edge_source.copy(), problem.edge_target.copy(), tokens, np.ascontiguousarray(edge_features), weights
@@ -92,27 +82,27 @@ def encode(problem: Problem, tokens: FloatArray, edge_features: FloatArray, weig
 # several pairs share (others, globe) are computed once. O(layers d (n h^2 + m h)) for n operators and m edges.
 @jit
 def _encode(
-    source: IntArray, target: IntArray, tokens: FloatArray, edge_features: FloatArray, w: EncoderWeights
+    source: IntArray, target: IntArray, tokens: FloatArray, edge_features: FloatArray, weights: EncoderWeights
 ) -> FloatArray:
     n, d, _ = tokens.shape
-    layers, size = w.norm.shape
+    layers, size = weights.norm.shape
     hidden, wide = np.empty((n, d, size)), np.empty(size)
     for i in range(n):
         for a in range(d):
-            linear(tokens[i, a], w.embed0, w.embed0_bias, wide)
+            linear(tokens[i, a], weights.embed0, weights.embed0_bias, wide)
             rectify(wide)
-            linear(wide, w.embed1, w.embed1_bias, hidden[i, a])
+            linear(wide, weights.embed1, weights.embed1_bias, hidden[i, a])
     seen, others, globe = np.empty((n, d, size)), np.empty((n, size)), np.empty((d, size))
     messages, edge, heard = np.empty((n, d, size)), np.empty(size), np.empty((2, n, d, size))
     degree, base, row = np.empty(n), np.empty(size), np.empty((d, size))
     for k in range(layers):
         for i in range(n):
             for a in range(d):
-                _normalise(hidden[i, a], w.norm[k], w.norm_bias[k], seen[i, a])
+                _normalise(hidden[i, a], weights.norm[k], weights.norm_bias[k], seen[i, a])
         _mean_over_devices(seen, others)
         _mean_over_operators(seen, globe)
         for way in range(2):
-            node, bias = w.node[k, way], w.node_bias[k, way]
+            node, bias = weights.node[k, way], weights.node_bias[k, way]
             for i in range(n):
                 linear(others[i], node[size:], bias, base)
                 for a in range(d):
@@ -120,10 +110,10 @@ def _encode(
             sender, receiver = (source, target) if way == 0 else (target, source)
             heard[way] = 0.0
             degree[:] = 0.0
-            for m in range(len(sender)):
+            for e in range(len(sender)):
                 edge[:] = 0.0
-                add_product(edge_features[m], w.edge[k, way], edge)
-                i, j = sender[m], receiver[m]
+                add_product(edge_features[e], weights.edge[k, way], edge)
+                i, j = sender[e], receiver[e]
                 degree[j] += 1.0
                 for a in range(d):
                     for h in range(size):
@@ -132,9 +122,9 @@ def _encode(
                 for a in range(d):
                     for h in range(size):
                         heard[way, j, a, h] /= max(1.0, degree[j])
-        first = w.update0[k]
+        first = weights.update0[k]
         for a in range(d):
-            linear(globe[a], first[4 * size :], w.update0_bias[k], row[a])
+            linear(globe[a], first[4 * size :], weights.update0_bias[k], row[a])
         for i in range(n):
             base[:] = 0.0
             add_product(others[i], first[size : 2 * size], base)
@@ -145,8 +135,8 @@ def _encode(
                 for h in range(size):
                     wide[h] = max(0.0, wide[h] + row[a, h])
                 for h in range(size):
-                    hidden[i, a, h] += w.update1_bias[k, h]
-                add_product(wide, w.update1[k], hidden[i, a])
+                    hidden[i, a, h] += weights.update1_bias[k, h]
+                add_product(wide, weights.update1[k], hidden[i, a])
     return hidden
 
 
@@ -192,7 +182,6 @@ def prepare_head(hidden: FloatArray, weights: HeadWeights) -> tuple[FloatArray, 
 
     Args:
         hidden: [n, d, h] embeddings, the last h features of every action.
-        weights: of the head.
 
     Returns:
         [n, d, k] their contribution to the first layer through an action itself, [n, d, k] through the mean over all

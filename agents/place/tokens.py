@@ -43,28 +43,18 @@ TOKEN_FEATURES: tuple[Feature, ...] = (
 EDGE_FEATURES: tuple[Feature, ...] = (Feature("transfer", "log operator", "mean transfer time"),)
 """Columns of the encoder's edges."""
 
-LIMIT = 6.0
-"""Upper bound of the features; also the value where a device cannot run an operator."""
+LIMIT = 6.0  # Upper bound of the features; also the value where a device cannot run an operator
 
 
 class View(NamedTuple):
-    """The place policy's view of a problem.
+    """The place policy's view of a problem."""
 
-    Attributes:
-        order: [n] operators in upward-rank order.
-        scale: mean run time of an operator [s].
-        bonus: [4, n, d] terms that the roll-outs' four heuristics add to finish times [s].
-        tail: [n, d] optimistic time from an operator's finish on a device to the end [s].
-        tokens: [n, d, 20] features of :data:`TOKEN_FEATURES`.
-        edge_features: [m, 1] features of :data:`EDGE_FEATURES`.
-    """
-
-    order: IntArray
-    scale: float
-    bonus: FloatArray
-    tail: FloatArray
-    tokens: FloatArray
-    edge_features: FloatArray
+    order: IntArray  # [n] operators in upward-rank order
+    scale: float  # mean run time of an operator [s]
+    bonus: FloatArray  # [4, n, d] terms that the roll-outs' four heuristics add to finish times [s]
+    tail: FloatArray  # [n, d] optimistic time from an operator's finish on a device to the end [s]
+    tokens: FloatArray  # [n, d, 20] features of TOKEN_FEATURES
+    edge_features: FloatArray  # [m, 1] features of EDGE_FEATURES
 
 
 def view(problem: Problem) -> View:

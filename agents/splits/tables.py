@@ -18,53 +18,32 @@ from hetgym.graph.transforms import AXES
 
 @record
 class Tables(NamedTuple):
-    """K key operators, A entries of the menu, F edges between key operators.
+    """K key operators, A entries of the menu, F edges between key operators."""
 
-    Attributes:
-        legal: [K, A]; the first entry, which leaves an operator whole, always is.
-        together: [K, A] time of the slowest part if each has a device to itself, the fastest first [s].
-        total: [K, A] summed run time of the parts on their fastest devices [s].
-        least: [K, A] share of the smallest part; 1 for an operator that is whole.
-        apart: [K, A] time to send what comes from, and goes to, operators that are no key operators [s].
-        alone: [K, A] ``together``, and the time to deal out and gather if no neighbour is split [s].
-        neighbour_pointer: [K + 1] row starts.
-        neighbour: key operators that a path connects on which there is none between.
-        twin_pointer: [K + 1] row starts.
-        twin: key operators with the same times, as in networks of repeated blocks.
-        edge_pointer: [K + 1] row starts.
-        edge: edges at a key operator.
-        source, target: [F] key operators.
-        seconds: [F] mean time to send the tensor [s].
-        made, dealt: [K, A] and [F, A] codes of the parts in which the source leaves the tensor, and in which the target
-            takes it; where both are equal and positive, nothing is gathered or scattered. -1 for parts that are summed
-            or overlap, -2 for a target whose parts all read the whole tensor, 0 for an operator that is whole.
-        parts: [A] number of parts.
-        axis: [A] number of the axis among :data:`~hetgym.graph.transforms.AXES`; -1 for the first entry.
-        proportional: [A] 1 if parts go by the speeds of the devices.
-        sizes: [2] number of operators of the graph, and of devices.
-    """
-
-    legal: BoolArray
-    together: FloatArray
-    total: FloatArray
-    least: FloatArray
-    apart: FloatArray
-    alone: FloatArray
-    neighbour_pointer: IntArray
-    neighbour: IntArray
-    twin_pointer: IntArray
-    twin: IntArray
-    edge_pointer: IntArray
-    edge: IntArray
-    source: IntArray
-    target: IntArray
-    seconds: FloatArray
+    legal: BoolArray  # [K, A]; the first entry, which leaves an operator whole, always is
+    together: FloatArray  # [K, A] time of the slowest part if each has a device to itself, the fastest first [s]
+    total: FloatArray  # [K, A] summed run time of the parts on their fastest devices [s]
+    least: FloatArray  # [K, A] share of the smallest part; 1 for an operator that is whole
+    apart: FloatArray  # [K, A] time to send what comes from, and goes to, operators that are no key operators [s]
+    alone: FloatArray  # [K, A] `together`, and the time to deal out and gather if no neighbour is split [s]
+    neighbour_pointer: IntArray  # [K + 1] row starts
+    neighbour: IntArray  # key operators that a path connects on which there is none between
+    twin_pointer: IntArray  # [K + 1] row starts
+    twin: IntArray  # key operators with the same times, as in networks of repeated blocks
+    edge_pointer: IntArray  # [K + 1] row starts
+    edge: IntArray  # edges at a key operator
+    source: IntArray  # [F] key operators
+    target: IntArray  # [F]
+    seconds: FloatArray  # [F] mean time to send the tensor [s]
+    # made, dealt: [K, A] and [F, A] codes of the parts in which the source leaves the tensor, and in which the target
+    # takes it; where both are equal and positive, nothing is gathered or scattered. -1 for parts that are summed or
+    # overlap, -2 for a target whose parts all read the whole tensor, 0 for an operator that is whole.
     made: IntArray
     dealt: IntArray
-    parts: IntArray
-    axis: IntArray
-    proportional: FloatArray
-    sizes: FloatArray
+    parts: IntArray  # [A] number of parts
+    axis: IntArray  # [A] number of the axis among AXES; -1 for the first entry
+    proportional: FloatArray  # [A] 1 if parts go by the speeds of the devices
+    sizes: FloatArray  # [2] number of operators of the graph, and of devices
 
 
 def new_tables(instance: SplitInstance, menu: Sequence[Choice]) -> Tables:

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from gymnasium import spaces
 
 from hetgym.envs.core.features import Column, features_of
-from hetgym.envs.core.padding import Padding
-from hetgym.envs.core.spaces import feature_box
+from hetgym.envs.core.padding import BlockPadding
+from hetgym.envs.core.spaces import number_box, table_space
 
 
 @dataclass(frozen=True)
-class StepPadding(Padding):
-    """Sizes of observations of training problems."""
+class StepPadding(BlockPadding):
+    """Sizes of observations of training problems: of layers, pools and actions."""
 
-    blocks: int  # largest number of layers
-    devices: int  # largest number of pools
     actions: int  # largest number of actions: settings, stages, or options of a stage and one more
 
 
@@ -71,20 +68,8 @@ POOL_FEATURES = features_of(PoolColumn)  # Columns of `obs["devices"]` of traini
 STEP_FEATURES = features_of(StepColumn)
 """Columns of ``obs["candidates"]`` of training problems; zeros where an action is not legal."""
 
-NARROW = ("candidates", "devices", "action_mask")  # Keys that the levels `candidates` and `flat` contain
-
 
 def step_space(padding: StepPadding) -> spaces.Dict:
     """The space of observations."""
-    n, d, a = padding.blocks, padding.devices, padding.actions
-    return spaces.Dict(
-        {
-            "blocks": feature_box(n, len(LayerColumn)),
-            "devices": feature_box(d, len(PoolColumn)),
-            "candidates": feature_box(a, len(StepColumn)),
-            "current": spaces.Box(0, n - 1, (1,), np.int64),
-            "block_mask": spaces.MultiBinary(n),
-            "device_mask": spaces.MultiBinary(d),
-            "action_mask": spaces.MultiBinary(a),
-        }
-    )
+    columns, current = (LayerColumn, PoolColumn, StepColumn), number_box(0, padding.blocks - 1, 1)
+    return table_space("block", padding.blocks, padding.devices, padding.actions, columns, current=current)

@@ -13,10 +13,6 @@ class Column(IntEnum):
     A member is the number of its column, in Python and in kernels: ``table[row, DeviceColumn.BUSY]``. Columns are
     numbered from 0 in the order of their definition.
 
-    Attributes:
-        unit: of the values.
-        meaning: of the values, in a few words.
-
     >>> class Example(Column):
     ...     COST = "s", "run time"
     ...     IS_LAST = "-", "1 if nothing follows"
@@ -24,8 +20,8 @@ class Column(IntEnum):
     (1, 'is_last', '-')
     """
 
-    unit: str
-    meaning: str
+    unit: str  # of the values
+    meaning: str  # of the values, in a few words
 
     def __new__(cls, unit: str, meaning: str) -> Column:
         """Number the column after those before it."""

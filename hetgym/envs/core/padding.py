@@ -52,7 +52,6 @@ class Padding:
         """Refuse a problem that exceeds the padding.
 
         Args:
-            name: of the problem.
             sizes: its sizes, in the order of the fields.
 
         Raises:
@@ -68,27 +67,16 @@ class Padding:
 
 @dataclass(frozen=True)
 class GraphPadding(Padding):
-    """Sizes of observations of graphs.
+    """Sizes of observations of graphs."""
 
-    Attributes:
-        operators: largest number of operators.
-        edges: largest number of edges.
-        devices: largest number of devices.
-    """
-
-    operators: int
-    edges: int
-    devices: int
+    operators: int  # largest number of operators
+    edges: int  # largest number of edges
+    devices: int  # largest number of devices
 
 
 @dataclass(frozen=True)
 class BlockPadding(Padding):
-    """Sizes of observations of pipelines.
+    """Sizes of observations of pipelines."""
 
-    Attributes:
-        blocks: largest number of blocks.
-        devices: largest number of devices.
-    """
-
-    blocks: int
-    devices: int
+    blocks: int  # largest number of blocks
+    devices: int  # largest number of devices

@@ -8,8 +8,7 @@ import numpy.typing as npt
 from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray
 
-CLIP = 10.0
-"""Upper bound of every feature; also the cost of an operator on a device that cannot run it."""
+CLIP = 10.0  # Upper bound of every feature; also the cost of an operator on a device that cannot run it
 
 
 @step

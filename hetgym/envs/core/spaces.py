@@ -10,20 +10,44 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
+from hetgym.envs.core.features import Column
+from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.scaling import CLIP
 
 Level = Literal["graph", "candidates", "flat"]
 """Levels of observation: the whole graph; the results of each action; these results as one vector."""
 
 LEVELS: tuple[str, ...] = get_args(Level)
-
-Reward = Literal["dense", "sparse"]
-"""Times of rewards: at each step, or the whole return with the last step."""
+Reward = Literal["dense", "sparse"]  # Times of rewards: at each step, or the whole return with the last step
+Columns = tuple[type[Column], type[Column], type[Column]]  # of operators or blocks, devices, candidates
 
 
 def feature_box(*shape: int) -> spaces.Box:
     """The space of feature arrays of a shape."""
     return spaces.Box(0.0, CLIP, shape, np.float32)
+
+
+def number_box(least: int, most: int, *shape: int) -> spaces.Box:
+    """The space of arrays of whole numbers from ``least`` to ``most``."""
+    return spaces.Box(least, most, shape, np.int64)
+
+
+def table_space(
+    what: str, count: int, devices: int, actions: int, columns: Columns, **more: spaces.Space[Any]
+) -> spaces.Dict:
+    """The space of tables of operators or blocks, of devices and of candidates, their masks, and ``more`` by key."""
+    counts = {f"{what}s": count, "devices": devices, "candidates": actions}
+    masks = {f"{what}_mask": count, "device_mask": devices, "action_mask": actions}
+    tables = {key: feature_box(size, len(of)) for (key, size), of in zip(counts.items(), columns, strict=True)}
+    return spaces.Dict(tables | {key: spaces.MultiBinary(size) for key, size in masks.items()} | more)
+
+
+def graph_space(padding: GraphPadding, actions: int, columns: Columns, **more: spaces.Space[Any]) -> spaces.Dict:
+    """The space of observations of a graph on devices, and of ``more`` by key."""
+    n, e, d = padding.operators, max(1, padding.edges), padding.devices
+    more |= {"costs": feature_box(n, d), "links": feature_box(d, d), "edge_transfer": feature_box(e)}
+    more |= {"edges": number_box(0, n - 1, 2, e), "edge_mask": spaces.MultiBinary(e)}
+    return table_space("operator", n, d, actions, columns, **more)
 
 
 class KindSpace(spaces.Dict):
@@ -77,7 +101,6 @@ def level_space(space: spaces.Dict, narrow: Sequence[str], level: str, kind: str
     Args:
         space: of the level ``graph``.
         narrow: keys that the other levels contain; ``flat`` concatenates them in this order, row by row.
-        level: one of :data:`LEVELS`.
         kind: of the decisions, one of :data:`~hetgym.envs.core.kinds.IDS`.
     """
     if level != "flat":

@@ -7,11 +7,7 @@ import numpy as np
 from hetgym._kernels.jit import step
 from hetgym.envs.core.scaling import CLIP, share
 from hetgym.envs.dispatch.observation import DispatchCandidateColumn
-from hetgym.envs.dispatch.state import (
-    DispatchObservation,
-    DispatchState,
-    DispatchTables,
-)
+from hetgym.envs.dispatch.state import DispatchObservation, DispatchState, DispatchTables
 from hetgym.envs.place.observation import OperatorColumn
 from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import estimate
@@ -24,8 +20,8 @@ def offer(
     p: ProblemArrays,
     tables: DispatchTables,
     s: State,
-    g: Progress,
-    b: DispatchState,
+    run: Progress,
+    board: DispatchState,
     seen: DispatchObservation,
     lane: int,
     switches: Switches,
@@ -42,22 +38,22 @@ def offer(
             seen.candidates[lane, action, column] = 0.0
     for k in range(seen.candidate_operators.shape[1]):
         seen.candidate_operators[lane, k] = -1
-    b.hidden[lane] = 0
+    board.hidden[lane] = 0
     if over:
         seen.mask[lane, wait] = 1
         return
     count = 0
     for i in tables.order:
-        if g.status[i] == OPEN and count < seen.candidate_operators.shape[1]:
+        if run.status[i] == OPEN and count < seen.candidate_operators.shape[1]:
             seen.candidate_operators[lane, count] = i
             if seen.operators.shape[1] > 0:
                 seen.operators[lane, i, OperatorColumn.IS_CURRENT] = 1.0
-            _offer_one(p, tables, s, g, b, seen, lane, count, i, switches)
+            _offer_one(p, tables, s, run, board, seen, lane, count, i, switches)
             count += 1
-        elif g.status[i] == OPEN:
-            b.hidden[lane] += 1
-    _offer_wait(g, b, seen, lane)
-    show_completion(b, seen, lane, wait)
+        elif run.status[i] == OPEN:
+            board.hidden[lane] += 1
+    _offer_wait(run, board, seen, lane)
+    show_completion(board, seen, lane, wait)
 
 
 # After each device: ends, completion and the row of the candidate on it are written; on a device where the
@@ -67,8 +63,8 @@ def _offer_one(
     p: ProblemArrays,
     tables: DispatchTables,
     s: State,
-    g: Progress,
-    b: DispatchState,
+    run: Progress,
+    board: DispatchState,
     seen: DispatchObservation,
     lane: int,
     k: int,
@@ -76,22 +72,22 @@ def _offer_one(
     switches: Switches,
 ) -> None:
     """Write the rows of candidate k, one for every device."""
-    scale, now = b.scale[lane], g.clock[0]
-    ready, start, finish = b.ready[lane], b.start[lane], b.finish[lane]
-    estimate(p, s, g, operator, switches, ready, start, finish)
+    scale, now = board.scale[lane], run.clock[0]
+    ready, start, finish = board.ready[lane], board.start[lane], board.finish[lane]
+    estimate(p, s, run, operator, switches, ready, start, finish)
     for device in range(p.cost.shape[1]):
         action = k * seen.devices.shape[1] + device
         row = seen.candidates[lane, action]
-        b.ends[lane, action] = b.completion[lane, action] = finish[device]
+        board.ends[lane, action] = board.completion[lane, action] = finish[device]
         if finish[device] == np.inf:
             for column in range(len(row)):
                 row[column] = CLIP
             row[DispatchCandidateColumn.IS_WAIT] = row[DispatchCandidateColumn.NEXT_EVENT] = 0.0
         else:
             ahead = _ahead(tables, tables.job[operator], finish[device] + tables.tail[operator, device])
-            b.completion[lane, action] = b.flow[lane, action] = ahead
+            board.completion[lane, action] = board.flow[lane, action] = ahead
             seen.mask[lane, action] = 1
-            row[DispatchCandidateColumn.COST] = share(p.cost[operator, device] * g.slowdown[device], scale)
+            row[DispatchCandidateColumn.COST] = share(p.cost[operator, device] * run.slowdown[device], scale)
             row[DispatchCandidateColumn.READY] = share(ready[device] - now, scale)
             row[DispatchCandidateColumn.START] = share(start[device] - now, scale)
             row[DispatchCandidateColumn.FINISH] = share(finish[device] - now, scale)
@@ -111,45 +107,42 @@ def _ahead(tables: DispatchTables, job: int, end: float) -> float:
 
 
 @step
-def _offer_wait(g: Progress, b: DispatchState, seen: DispatchObservation, lane: int) -> None:
+def _offer_wait(run: Progress, board: DispatchState, seen: DispatchObservation, lane: int) -> None:
     """Write the row of waiting, which is legal while an event is due or a device has work."""
-    wait, now = seen.mask.shape[1] - 1, g.clock[0]
-    waiting = g.heaps.size[EVENTS] > 0
-    for device in range(len(g.running)):
-        waiting = waiting or g.running[device] > 0 or g.head[device] < g.tail[device]
+    wait, now = seen.mask.shape[1] - 1, run.clock[0]
+    waiting = run.heaps.size[EVENTS] > 0
+    for device in range(len(run.running)):
+        waiting = waiting or run.running[device] > 0 or run.head[device] < run.tail[device]
     seen.mask[lane, wait] = waiting
     row = seen.candidates[lane, wait]
     row[DispatchCandidateColumn.IS_WAIT] = 1.0
     if waiting:
-        b.completion[lane, wait] = b.flow[lane, wait] = b.bound[lane]
-        row[DispatchCandidateColumn.BOUND] = share(b.bound[lane], b.scale[lane])
-        row[DispatchCandidateColumn.NEXT_EVENT] = share(next_event(g) - now, b.scale[lane])
+        board.completion[lane, wait] = board.flow[lane, wait] = board.bound[lane]
+        row[DispatchCandidateColumn.BOUND] = share(board.bound[lane], board.scale[lane])
+        row[DispatchCandidateColumn.NEXT_EVENT] = share(next_event(run) - now, board.scale[lane])
 
 
 @step
-def next_event(g: Progress) -> float:
+def next_event(run: Progress) -> float:
     """Time of the next event [s]; the current time if none is due."""
-    return float(g.heaps.key[0] if g.heaps.size[EVENTS] > 0 else g.clock[0])
+    return float(run.heaps.key[0] if run.heaps.size[EVENTS] > 0 else run.clock[0])
 
 
 @step
-def show_completion(b: DispatchState, seen: DispatchObservation, lane: int, compared: int) -> None:
+def show_completion(board: DispatchState, seen: DispatchObservation, lane: int, compared: int) -> None:
     """Write completion, flow and regret of the legal actions.
 
     Args:
-        b: of all lanes.
-        seen: of all lanes.
-        lane: number of the lane.
         compared: number of actions, from the first on, whose least completion regrets are relative to. Without
             roll-outs this leaves out waiting, whose bound is not an estimate.
     """
     best = np.inf
     for action in range(compared):
         if seen.mask[lane, action]:
-            best = min(best, b.completion[lane, action])
+            best = min(best, board.completion[lane, action])
     for action in range(seen.mask.shape[1]):
         if seen.mask[lane, action]:
             row = seen.candidates[lane, action]
-            row[DispatchCandidateColumn.COMPLETION] = share(b.completion[lane, action], b.scale[lane])
-            row[DispatchCandidateColumn.REGRET] = share(b.completion[lane, action] - best, b.scale[lane])
-            row[DispatchCandidateColumn.FLOW] = share(b.flow[lane, action], b.scale[lane])
+            row[DispatchCandidateColumn.COMPLETION] = share(board.completion[lane, action], board.scale[lane])
+            row[DispatchCandidateColumn.REGRET] = share(board.completion[lane, action] - best, board.scale[lane])
+            row[DispatchCandidateColumn.FLOW] = share(board.flow[lane, action], board.scale[lane])

@@ -37,24 +37,13 @@ from hetgym.sim.progress import Progress
 
 @lean
 def dispatch_and_complete(
-    lanes: Int64Array,
-    switches: Switches,
-    actions: Int64Array,
-    shared: Int64Array,
-    sparse: bool,
-    tries: int,
+    lanes: Int64Array, switches: Switches, actions: Int64Array, shared: Int64Array, sparse: bool, tries: int
 ) -> None:
     """As :func:`~hetgym.envs.dispatch.dynamics.dispatch`, and write completion and flow of each legal next action.
 
     Args:
-        lanes: row of a :class:`~hetgym.envs.dispatch.state.DispatchRecord`.
-        switches: of the runtime.
-        actions: [L] actions.
-        shared: list of lanes, which other threads may take from, too.
-        sparse: true if the whole return comes with the last reward.
-        tries: changes of the plan to try for each job that is left,
-            :data:`~hetgym.envs.dispatch.improving.FIRST` times as many where operators are new, as before the first
-            decision; without any there is no plan.
+        tries: changes of the plan to try for each job that is left, :data:`~hetgym.envs.dispatch.improving.FIRST` times
+            as many where operators are new, as before the first decision; without any there is no plan.
     """
     r = read_lanes(lanes)
     lane = take(shared)
@@ -69,50 +58,52 @@ def dispatch_and_complete(
 @step
 def _complete(r: DispatchRecord, switches: Switches, lane: int, tries: int) -> None:
     """Write completion and flow of each legal action in a lane."""
-    b, seen = r.state, r.observation
+    board, seen = r.state, r.observation
     p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
-    s, g, spare = read_state(r.states[lane]), read_run(r.runs[lane]), read_rollouts(r.spares[lane])
-    survey(p, s, g, tables.order, tables.release, tables.job, spare)
+    s, run, spare = read_state(r.states[lane]), read_run(r.runs[lane]), read_rollouts(r.spares[lane])
+    survey(p, s, run, tables.order, tables.release, tables.job, spare)
     wait, best = seen.mask.shape[1] - 1, -1
-    due = next_event(g) if tries == 0 else _next_finish(p, s, g, tables.rank[max(0, seen.candidate_operators[lane, 0])])
+    due = next_event(run)
+    if tries > 0:
+        due = _next_finish(p, s, run, tables.rank[max(0, seen.candidate_operators[lane, 0])])
     for action in range(wait + 1):
         if seen.mask[lane, action]:
             operator, device = _decision(seen, lane, action)
-            completion, flow = _better(p, tables, g, spare, switches, operator, device, due)
-            b.completion[lane, action], b.flow[lane, action] = completion, flow
-            if best < 0 or _worth(b, lane, action) < _worth(b, lane, best):
+            completion, flow = _better(p, tables, spare, switches, operator, device, due)
+            board.completion[lane, action], board.flow[lane, action] = completion, flow
+            if best < 0 or _worth(board, lane, action) < _worth(board, lane, best):
                 best = action
     if tries > 0 and best >= 0:
         plan = read_plan(r.plans[lane])
         operator, device = _decision(seen, lane, best)
-        first = refresh(tables, g, plan)
+        first = refresh(tables, run, plan)
         effort = tries * jobs_left(tables, plan)
         effort = effort * FIRST if first else min(effort, effort * MANY // max(1, plan.many[0]))
-        _renew(p, tables, g, spare, plan, switches, operator, device, due)
-        improve(p, tables, g, spare, plan, switches, effort)
+        _renew(p, tables, run, spare, plan, switches, operator, device, due)
+        improve(p, tables, run, spare, plan, switches, effort)
         for action in range(wait + 1):
             if seen.mask[lane, action]:
                 operator, device = _decision(seen, lane, action)
-                end, flow = follow(p, tables, g, spare, plan, switches, operator, device, due)
-                if end + FLOW * flow < _worth(b, lane, action):
-                    b.completion[lane, action], b.flow[lane, action] = end, flow
-    show_completion(b, seen, lane, wait + 1)
+                end, flow = follow(p, tables, run, spare, plan, switches, operator, device, due)
+                if end + FLOW * flow < _worth(board, lane, action):
+                    board.completion[lane, action], board.flow[lane, action] = end, flow
+    show_completion(board, seen, lane, wait + 1)
 
 
 @step
-def _next_finish(p: ProblemArrays, s: State, g: Progress, otherwise: float) -> float:
+def _next_finish(p: ProblemArrays, s: State, run: Progress, otherwise: float) -> float:
     """Estimated time of the next finish of an operator [s], until which waiting lasts if nothing else happens.
 
     Where nothing runs or is queued, waiting would last until a job arrives or a device changes, which nobody foresees:
     the current time plus ``otherwise`` [s], which should be long.
     """
     least = np.inf
-    for device in range(len(g.running)):
-        if g.running[device] > 0:
-            least = min(least, busy_until(s, g, device))
-        elif g.head[device] < g.tail[device]:
-            least = min(least, done_after(p, s, g, g.queue[g.head[device]], device, g.clock[0]))
-    return float(least if least < np.inf else g.clock[0] + otherwise)
+    for device in range(len(run.running)):
+        if run.running[device] > 0:
+            least = min(least, busy_until(s, run, device))
+        elif run.head[device] < run.tail[device]:
+            least = min(least, done_after(p, s, run, run.queue[run.head[device]], device, run.clock[0]))
+    return float(least if least < np.inf else run.clock[0] + otherwise)
 
 
 @step
@@ -125,16 +116,16 @@ def _decision(seen: DispatchObservation, lane: int, action: int) -> tuple[int, i
 
 
 @step
-def _worth(b: DispatchState, lane: int, action: int) -> float:
+def _worth(board: DispatchState, lane: int, action: int) -> float:
     """What the best roll-out behind an action is compared by: completion and flow [s]; less is better."""
-    return float(b.completion[lane, action] + FLOW * b.flow[lane, action])
+    return float(board.completion[lane, action] + FLOW * board.flow[lane, action])
 
 
 @step
 def _renew(
     p: ProblemArrays,
     tables: DispatchTables,
-    g: Progress,
+    run: Progress,
     spare: Rollouts,
     plan: Plan,
     switches: Switches,
@@ -145,10 +136,10 @@ def _renew(
     """Replace a plan, which is up to date, by one of the two roll-outs after a decision if that is better."""
     for by_rank in range(2):
         keep(plan)
-        before = judge(p, tables, g, spare, plan, switches)
+        before = judge(p, tables, run, spare, plan, switches)
         _play_on(p, tables, spare, switches, operator, device, due, by_rank, np.inf)
         adopt(spare.later, plan)
-        if not judge(p, tables, g, spare, plan, switches) < before:
+        if not judge(p, tables, run, spare, plan, switches) < before:
             take_back(plan)
 
 
@@ -156,7 +147,6 @@ def _renew(
 def _better(
     p: ProblemArrays,
     tables: DispatchTables,
-    g: Progress,
     spare: Rollouts,
     switches: Switches,
     operator: int,
@@ -166,13 +156,8 @@ def _better(
     """Completion and flow of a decision [s]: the better of two roll-outs, one by order of opening and one by rank.
 
     Args:
-        p: the problem.
-        tables: of the episode.
-        g: the run.
         spare: scratch, surveyed.
-        switches: of the runtime.
         operator: the operator that the decision commits; -1 to wait.
-        device: its device; not read when waiting.
         due: time until which waiting lasts [s].
     """
     completion, flow = np.inf, np.inf

@@ -15,36 +15,19 @@ from hetgym.problem import Problem
 from hetgym.sim import Loss, Runtime, SlowDown
 from hetgym.sim.online import changes_of
 
-SLOWEST = 4.0
-"""Largest factor of a random slow-down; the least is 1.5."""
+SLOWEST = 4.0  # Largest factor of a random slow-down; the least is 1.5
 
 
 @dataclass(frozen=True)
 class Conditions(Arguments):
-    """The conditions of episodes of HetDispatch-v0.
-
-    Attributes:
-        candidates: number of operators offered at a time.
-        noise: standard deviation of the logarithm of each run time, drawn anew for each episode.
-        jobs: number of problems drawn for an episode; all run on the machine of the first.
-        gap: mean time from one job's arrival to the next, over the mean makespan of HEFT for the
-            source's problems.
-        changes: slow-downs and losses of every episode.
-        slow_downs: number of slow-downs drawn for each episode, within the makespan of the reference without them.
-        losses: number of losses drawn for each episode, within the same time; see :func:`draw_losses`.
-        objective: ``"makespan"``, or ``"job-time"``: mean time from a job's arrival to its end.
-        tries: changes of the plan that are tried before each decision for each job that is left, 0 for no plan; see
-            :mod:`hetgym.envs.dispatch.plans`.
-        deadline: time from a job's arrival to its deadline, over the makespan of HEFT for that job alone; 0 for no
-            deadlines.
-    """
+    """The conditions of episodes of HetDispatch-v0; :class:`~hetgym.envs.HetDispatchEnv` describes them."""
 
     _: KW_ONLY
-    candidates: int = whole(8, most=4096)
-    noise: float = real(0.0)
-    jobs: int = whole(1, most=4096)
+    candidates: int = whole(8, most=4096)  # number of operators offered at a time
+    noise: float = real(0.0)  # standard deviation of the logarithm of each run time, drawn anew for each episode
+    jobs: int = whole(1, most=4096)  # number of problems drawn for an episode; all run on the machine of the first
     gap: float = real(0.5)
-    changes: Sequence[SlowDown | Loss] = ()
+    changes: Sequence[SlowDown | Loss] = ()  # slow-downs and losses of every episode
     slow_downs: int = whole(0, least=0, most=4096)
     losses: int = whole(0, least=0, most=4096)
     objective: Literal["makespan", "job-time"] = "makespan"
@@ -71,29 +54,19 @@ class Conditions(Arguments):
 
 
 class Drawn(NamedTuple):
-    """The conditions of one episode.
+    """The conditions of one episode."""
 
-    Attributes:
-        runtime: with the seed of its noise.
-        release: [n] time at which each operator becomes known [s].
-        devices: [c] device of each change.
-        factors: [c] its new slow-down; inf for a loss.
-        moments: [c] time of the change [s].
-    """
-
-    runtime: Runtime
-    release: FloatArray
-    devices: IntArray
-    factors: FloatArray
-    moments: FloatArray
+    runtime: Runtime  # with the seed of its noise
+    release: FloatArray  # [n] time at which each operator becomes known [s]
+    devices: IntArray  # [c] device of each change
+    factors: FloatArray  # [c] its new slow-down; inf for a loss
+    moments: FloatArray  # [c] time of the change [s]
 
 
 def given(problem: Problem, conditions: Conditions, runtime: Runtime, release: FloatArray) -> Drawn:
     """The conditions of an episode before slow-downs and losses are drawn.
 
     Args:
-        problem: of the episode.
-        conditions: of all episodes.
         runtime: with the seed of its noise.
         release: [n] time at which each operator becomes known [s].
 
@@ -123,11 +96,8 @@ def with_changes(
     """Conditions with random slow-downs and losses added.
 
     Args:
-        problem: of the episode.
-        drawn: the conditions so far.
         conditions: of all episodes; they give the numbers of changes.
         horizon: time within which the changes happen [s].
-        rng: source of randomness.
     """
     order = rng.permutation(problem.num_devices)
     lost = draw_losses(problem, survivors(problem, drawn), order, conditions.losses)
@@ -145,7 +115,6 @@ def draw_losses(problem: Problem, alive: BoolArray, order: Int64Array, losses: i
     """The devices that are lost: the first ones of an order whose losses leave every operator a device.
 
     Args:
-        problem: of the episode.
         alive: [d] true for devices that no given change takes away.
         order: [d] all devices in random order.
         losses: number of devices to lose; fewer are returned if no other device can be spared.

@@ -48,13 +48,10 @@ def dispatch(
     Action ``k * D + d`` commits candidate k to device d; action ``K * D`` waits for the next event.
 
     Args:
-        lanes: row of a :class:`~hetgym.envs.dispatch.state.DispatchRecord`.
-        switches: of the runtime.
         actions: [L] legal actions; only read for decisions.
         active: [L] true for lanes to work on. A fresh lane's rows, reference, fixed observations and a run at time 0
             must be in place.
         follow: true to play the reference from a run at time 0 on, and to leave its value in ``reference``.
-        sparse: true if the whole return comes with the last reward.
     """
     r = read_lanes(lanes)
     for lane in range(len(active)):
@@ -65,53 +62,59 @@ def dispatch(
 @step
 def dispatch_one(r: DispatchRecord, switches: Switches, lane: int, action: int, follow: bool, sparse: bool) -> None:
     """As :func:`dispatch`, in one lane."""
-    b, seen = r.state, r.observation
+    board, seen = r.state, r.observation
     p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
-    s, g, f = read_state(r.states[lane]), read_run(r.runs[lane]), read_flows(r.flows[lane])
+    s, run, flows = read_state(r.states[lane]), read_run(r.runs[lane]), read_flows(r.flows[lane])
     operator, device = GO_ON, 0
     if not (follow or r.fresh[lane]):
-        operator, device = _chosen(tables, b, seen, lane, action)
-        b.turn[lane] += 1
+        operator, device = _chosen(tables, board, seen, lane, action)
+        board.turn[lane] += 1
     while True:
-        outcome = play(p, s, g, f, operator, device, switches)
+        outcome = play(p, s, run, flows, operator, device, switches)
         if outcome == STUCK:
             operator = GO_ON
         elif follow and outcome == DECIDE:
-            serve(tables, g)
-            operator, device = _followed(p, tables, s, g, b, lane, switches)
+            serve(tables, run)
+            operator, device = _followed(p, tables, s, run, board, lane, switches)
         else:
             break
     if follow:
-        b.reference[lane] = _value(tables, s, g)
+        board.reference[lane] = _value(tables, s, run)
         return
     r.over[lane] = outcome != DECIDE
     if r.fresh[lane]:
         r.fresh[lane] = False
-        _clear(tables, b, g, lane)
+        _clear(tables, board, run, lane)
     else:
-        _pay(tables, s, g, b, r.reward, lane, r.over[lane], sparse)
-    serve(tables, g)
-    show(p, tables, s, g, seen, lane, b.scale[lane])
-    offer(p, tables, s, g, b, seen, lane, switches, r.over[lane])
+        _pay(tables, s, run, board, r.reward, lane, r.over[lane], sparse)
+    serve(tables, run)
+    show(p, tables, s, run, seen, lane, board.scale[lane])
+    offer(p, tables, s, run, board, seen, lane, switches, r.over[lane])
 
 
 @step
 def _chosen(
-    tables: DispatchTables, b: DispatchState, seen: DispatchObservation, lane: int, action: int
+    tables: DispatchTables, board: DispatchState, seen: DispatchObservation, lane: int, action: int
 ) -> tuple[int, int]:
     """The decision that an action stands for: an operator and a device, or waiting."""
     width, wait = seen.devices.shape[1], seen.mask.shape[1] - 1
     if action == wait:
         return WAIT, 0
     operator, device = int(seen.candidate_operators[lane, action // width]), action % width
-    end = b.ends[lane, action] + tables.tail[operator, device]
+    end = board.ends[lane, action] + tables.tail[operator, device]
     tables.bound[tables.job[operator]] = max(tables.bound[tables.job[operator]], end)
     return operator, device
 
 
 @step
 def _followed(
-    p: ProblemArrays, tables: DispatchTables, s: State, g: Progress, b: DispatchState, lane: int, switches: Switches
+    p: ProblemArrays,
+    tables: DispatchTables,
+    s: State,
+    run: Progress,
+    board: DispatchState,
+    lane: int,
+    switches: Switches,
 ) -> tuple[int, int]:
     """The decision of the reference: the first open operator, on the device of earliest estimated finish.
 
@@ -119,11 +122,11 @@ def _followed(
     """
     chosen = tables.order[0]
     for i in tables.order:
-        if g.status[i] == OPEN:
+        if run.status[i] == OPEN:
             chosen = i
             break
-    ready, start, finish = b.ready[lane], b.start[lane], b.finish[lane]
-    estimate(p, s, g, chosen, switches, ready, start, finish)
+    ready, start, finish = board.ready[lane], board.start[lane], board.finish[lane]
+    estimate(p, s, run, chosen, switches, ready, start, finish)
     best = 0
     for device in range(p.cost.shape[1]):
         if finish[device] < finish[best]:
@@ -132,24 +135,24 @@ def _followed(
 
 
 @step
-def _value(tables: DispatchTables, s: State, g: Progress) -> float:
+def _value(tables: DispatchTables, s: State, run: Progress) -> float:
     """Mean time from the jobs' arrivals to their last finishes in a finished run [s]; changes the jobs' bounds."""
     for j in range(len(tables.came)):
         tables.bound[j] = tables.came[j]
-    for i in range(len(g.status)):
+    for i in range(len(run.status)):
         tables.bound[tables.job[i]] = max(tables.bound[tables.job[i]], s.finish[i])
     return mean_time(tables.bound, tables.came)
 
 
 @step
-def _clear(tables: DispatchTables, b: DispatchState, g: Progress, lane: int) -> None:
+def _clear(tables: DispatchTables, board: DispatchState, run: Progress, lane: int) -> None:
     """Set a lane to the beginning of an episode; the reference must be in place."""
-    b.turn[lane] = 0
-    b.scale[lane] = scale_of(b.reference[lane])
+    board.turn[lane] = 0
+    board.scale[lane] = scale_of(board.reference[lane])
     for j in range(len(tables.came)):
-        tables.bound[j] = max(g.clock[0], tables.came[j])
-    b.bound[lane] = mean_time(tables.bound, tables.came)
-    b.potential[lane] = b.reference[lane]
+        tables.bound[j] = max(run.clock[0], tables.came[j])
+    board.bound[lane] = mean_time(tables.bound, tables.came)
+    board.potential[lane] = board.reference[lane]
 
 
 # A job that has not ended ends later than now. Jobs that are not known yet count 0.
@@ -157,22 +160,22 @@ def _clear(tables: DispatchTables, b: DispatchState, g: Progress, lane: int) -> 
 def _pay(
     tables: DispatchTables,
     s: State,
-    g: Progress,
-    b: DispatchState,
+    run: Progress,
+    board: DispatchState,
     reward: FloatArray,
     lane: int,
     over: bool,
     sparse: bool,
 ) -> None:
     """Pay the decrease of the potential or, for sparse rewards, the whole return at the end."""
-    for i in range(len(g.status)):
-        if g.status[i] < DONE and tables.release[i] <= g.clock[0]:
-            tables.bound[tables.job[i]] = max(tables.bound[tables.job[i]], g.clock[0])
-    b.bound[lane] = mean_time(tables.bound, tables.came)
-    before = b.potential[lane]
-    value = _value(tables, s, g) if over else 0.0
-    b.potential[lane] = value if over else b.bound[lane]
-    total = before - b.potential[lane]
+    for i in range(len(run.status)):
+        if run.status[i] < DONE and tables.release[i] <= run.clock[0]:
+            tables.bound[tables.job[i]] = max(tables.bound[tables.job[i]], run.clock[0])
+    board.bound[lane] = mean_time(tables.bound, tables.came)
+    before = board.potential[lane]
+    value = _value(tables, s, run) if over else 0.0
+    board.potential[lane] = value if over else board.bound[lane]
+    total = before - board.potential[lane]
     if sparse:
-        total = b.reference[lane] - value if over else 0.0
-    reward[lane] = total / b.reference[lane] if b.reference[lane] > 0 else 0.0
+        total = board.reference[lane] - value if over else 0.0
+    reward[lane] = total / board.reference[lane] if board.reference[lane] > 0 else 0.0

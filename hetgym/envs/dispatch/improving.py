@@ -18,26 +18,16 @@ from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import Switches
 from hetgym.sim.progress import Progress
 
-FIRST = 10
-"""How many times as many changes are tried where operators are new as before other decisions."""
-
-MANY = 1024
-"""Operators of a plan beyond which a decision tries fewer changes, so that its time does not grow any more."""
-
-REGIONS = 0.6
-"""Share of changes that move a region; the others give turns."""
+FIRST = 10  # How many times as many changes are tried where operators are new as before other decisions
+MANY = 1024  # Operators of a plan beyond which a decision tries fewer changes, so that its time does not grow any more
+REGIONS = 0.6  # Share of changes that move a region; the others give turns
 
 JOBS = 0.3
 """Share of changes that let a job pass others where there are several; the rest gives one operator another turn."""
 
-DOUBLINGS = 5
-"""A region has at most 1, 2, 4, 8 or 16 operators."""
-
-WINDOWS = 9
-"""A job passes others within at most 2, 4, 8, … 512 turns."""
-
-HEAT = 0.001
-"""First temperature, as a share of the value of the plan."""
+DOUBLINGS = 5  # A region has at most 1, 2, 4, 8 or 16 operators
+WINDOWS = 9  # A job passes others within at most 2, 4, 8, … 512 turns
+HEAT = 0.001  # First temperature, as a share of the value of the plan
 
 
 @step
@@ -50,27 +40,28 @@ def draw(plan: Plan) -> float:
 # Invariant: ``value`` is that of the plan as it is, ``best`` that of the copy that is kept, which is the best so far.
 @step
 def improve(
-    p: ProblemArrays, tables: DispatchTables, g: Progress, r: Rollouts, plan: Plan, switches: Switches, tries: int
+    p: ProblemArrays,
+    tables: DispatchTables,
+    run: Progress,
+    rollouts: Rollouts,
+    plan: Plan,
+    switches: Switches,
+    tries: int,
 ) -> None:
     """Try changes of a plan, and leave the best plan that was found; a plan without an operator's device stays.
 
     Args:
-        p: the problem.
-        tables: of the episode.
-        g: the run.
-        r: scratch, whose ``now`` is surveyed.
-        plan: up to date.
-        switches: of the runtime.
+        rollouts: scratch, whose ``now`` is surveyed.
         tries: number of changes.
     """
-    value = judge(p, tables, g, r, plan, switches)
+    value = judge(p, tables, run, rollouts, plan, switches)
     best = value
     keep(plan)
     for k in range(tries if plan.many[0] > 1 and value < np.inf else 0):
         limit = value - HEAT * best * (1.0 - k / tries) * np.log(1.0 - draw(plan))
         count, source, target, passed, chance = 0, -1, -1, 0, draw(plan)
         if chance < REGIONS:
-            count = _move(p, g, plan)
+            count = _move(p, run, plan)
         elif chance < REGIONS + JOBS and len(tables.came) > 1:
             passed = _pass(tables, plan)
         else:
@@ -78,15 +69,15 @@ def improve(
             _shift(plan, source, target)
         if count == 0 and passed == 0 and source == target:
             continue
-        other = judge(p, tables, g, r, plan, switches)
+        other = judge(p, tables, run, rollouts, plan, switches)
         if other <= limit:
             value = other
             if value < best:
                 best = value
                 keep(plan)
         elif count > 0:
-            for m in range(count):
-                plan.device[plan.moved[m]] = plan.before[m]
+            for index in range(count):
+                plan.device[plan.moved[index]] = plan.before[index]
         elif passed > 0:
             for at in range(plan.many[0]):
                 plan.order[at], plan.turn[plan.before[at]] = plan.before[at], at
@@ -102,10 +93,10 @@ def _among(plan: Plan, count: int) -> int:
 
 
 @step
-def _move(p: ProblemArrays, g: Progress, plan: Plan) -> int:
+def _move(p: ProblemArrays, run: Progress, plan: Plan) -> int:
     """Put a random region on a random device; return the number of its operators, 0 if the draw gave none."""
     seed, device = plan.order[_among(plan, plan.many[0])], _among(plan, p.cost.shape[1])
-    if device == plan.device[seed] or not g.alive[device] or p.cost[seed, device] == np.inf:
+    if device == plan.device[seed] or not run.alive[device] or p.cost[seed, device] == np.inf:
         return 0
     size, count = 1 << _among(plan, DOUBLINGS), 1
     plan.moved[0], plan.before[0], plan.device[seed] = seed, plan.device[seed], device
@@ -163,8 +154,8 @@ def _turn(p: ProblemArrays, plan: Plan) -> tuple[int, int]:
     """The turn of a random operator, and a random one between those of its neighbours."""
     source = _among(plan, plan.many[0])
     i, low, high = plan.order[source], 0, plan.many[0] - 1
-    for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
-        low = max(low, plan.turn[p.predecessor[m]] + 1)
+    for edge in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
+        low = max(low, plan.turn[p.predecessor[edge]] + 1)
     for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
         if plan.turn[p.successor[edge]] >= 0:
             high = min(high, plan.turn[p.successor[edge]] - 1)

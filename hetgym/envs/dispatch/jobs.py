@@ -75,9 +75,7 @@ def arrivals(problems: Sequence[Problem], gap: float, rng: np.random.Generator) 
     """Arrival times of several jobs' operators: the first job arrives at once, the others in a Poisson process.
 
     Args:
-        problems: the jobs.
         gap: mean time from one arrival to the next [s].
-        rng: source of randomness.
 
     Returns:
         [n] time at which each operator becomes known [s].
@@ -87,15 +85,10 @@ def arrivals(problems: Sequence[Problem], gap: float, rng: np.random.Generator) 
 
 
 class Jobs(NamedTuple):
-    """The jobs whose ends count: all that arrive, or a single one that stands for the whole run.
+    """The jobs whose ends count: all that arrive, or a single one that stands for the whole run."""
 
-    Attributes:
-        job: [n] job of each operator.
-        came: [j] arrival of each job [s].
-    """
-
-    job: IntArray
-    came: FloatArray
+    job: IntArray  # [n] job of each operator
+    came: FloatArray  # [j] arrival of each job [s]
 
 
 def deadlines(
@@ -104,10 +97,7 @@ def deadlines(
     """All jobs, and [j] their deadlines: the arrival, and a multiple of the makespan of HEFT for the job alone [s].
 
     Args:
-        problems: the jobs.
         release: [n] time at which each operator becomes known [s].
-        factor: the multiple.
-        runtime: the runtime of the makespans.
     """
     jobs = counted(problems, release, "job-time")
     return jobs, jobs.came + factor * np.array([heft_makespan(problem, runtime) for problem in problems])
@@ -117,7 +107,6 @@ def counted(problems: Sequence[Problem], release: FloatArray, objective: str) ->
     """The jobs whose ends count for an objective.
 
     Args:
-        problems: the jobs.
         release: [n] time at which each operator becomes known [s].
         objective: ``"makespan"`` or ``"job-time"``.
     """

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 from gymnasium import spaces
 
 from hetgym.envs.core.features import Column, features_of
 from hetgym.envs.core.padding import GraphPadding
-from hetgym.envs.core.spaces import feature_box
-from hetgym.envs.place.observation import NARROW, CandidateColumn, DeviceColumn, place_space
+from hetgym.envs.core.spaces import feature_box, graph_space, number_box
+from hetgym.envs.place.observation import CandidateColumn, DeviceColumn, OperatorColumn
 
 
 class DispatchDeviceColumn(Column):
@@ -42,29 +41,13 @@ class DispatchCandidateColumn(Column):
     FLOW = "reference", "mean finish plus optimistic cost to an exit of all operators left, in that completion"
 
 
-DISPATCH_DEVICE_FEATURES = features_of(DispatchDeviceColumn)
-"""Columns of ``obs["devices"]`` in HetDispatch-v0."""
-
-DISPATCH_CANDIDATE_FEATURES = features_of(DispatchCandidateColumn)
-"""Columns of ``obs["candidates"]`` in HetDispatch-v0."""
-
-DISPATCH_NARROW = (*NARROW, "now")
-"""Keys that the levels ``candidates`` and ``flat`` contain; ``flat`` concatenates them in this order, row by row."""
+DISPATCH_DEVICE_FEATURES = features_of(DispatchDeviceColumn)  # Columns of `obs["devices"]` in HetDispatch-v0
+DISPATCH_CANDIDATE_FEATURES = features_of(DispatchCandidateColumn)  # Columns of `obs["candidates"]` in HetDispatch-v0
 
 
 def dispatch_space(padding: GraphPadding, candidates: int) -> spaces.Dict:
-    """The space of observations of the whole graph.
-
-    Args:
-        padding: sizes of all jobs together.
-        candidates: number of operators offered at a time.
-    """
-    d, actions = padding.devices, candidates * padding.devices + 1
-    space = dict(place_space(padding).spaces)
-    del space["current"]
-    space["devices"] = feature_box(d, len(DispatchDeviceColumn))
-    space["candidates"] = feature_box(actions, len(DispatchCandidateColumn))
-    space["candidate_operators"] = spaces.Box(-1, padding.operators - 1, (candidates,), np.int64)
-    space["now"] = feature_box(1)
-    space["action_mask"] = spaces.MultiBinary(actions)
-    return spaces.Dict(space)
+    """The space of observations of the whole graph, with ``candidates`` operators offered at a time."""
+    n, d, actions = padding.operators, padding.devices, candidates * padding.devices + 1
+    more = {"assignment": number_box(-1, d - 1, n), "candidate_operators": number_box(-1, n - 1, candidates)}
+    more["now"] = feature_box(1)
+    return graph_space(padding, actions, (OperatorColumn, DispatchDeviceColumn, DispatchCandidateColumn), **more)

@@ -17,24 +17,21 @@ from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import Switches, book_transfer
 from hetgym.sim.progress import OPEN, Progress
 
-FLOW = 0.3
-"""Weight of the flow beside the completion where plans and roll-outs are compared."""
-
-NOTHING, AS_PLANNED = -1, -2
-"""Stand for an operator: none is committed until the next event; the plan decides at once."""
+FLOW = 0.3  # Weight of the flow beside the completion where plans and roll-outs are compared
+NOTHING, AS_PLANNED = -1, -2  # Stand for an operator: none is committed until the next event; the plan decides at once
 
 
 # Invariant: ``order[:many[0]]`` holds each operator that is known and not committed once, behind its predecessors, and
 # ``turn`` is its inverse there.
 @step
-def refresh(tables: DispatchTables, g: Progress, plan: Plan) -> bool:
+def refresh(tables: DispatchTables, run: Progress, plan: Plan) -> bool:
     """Drop what is committed, and append what is new, for which the plan has no device yet; true if anything is new.
 
     After the loss of a device everything is new, for operators that had been committed may be left once more.
     """
     alive = 0
-    for device in range(len(g.alive)):
-        alive += g.alive[device]
+    for device in range(len(run.alive)):
+        alive += run.alive[device]
     if alive != plan.many[1]:
         plan.many[0], plan.many[1] = 0, alive
     for i in range(len(plan.turn)):
@@ -42,12 +39,12 @@ def refresh(tables: DispatchTables, g: Progress, plan: Plan) -> bool:
     kept = 0
     for k in range(plan.many[0]):
         i = plan.order[k]
-        if g.status[i] <= OPEN:
+        if run.status[i] <= OPEN:
             plan.order[kept], plan.turn[i] = i, kept
             kept += 1
     known = kept
     for i in tables.order:
-        if g.status[i] <= OPEN and tables.release[i] <= g.clock[0] and plan.turn[i] < 0:
+        if run.status[i] <= OPEN and tables.release[i] <= run.clock[0] and plan.turn[i] < 0:
             plan.order[kept], plan.turn[i], plan.device[i] = i, kept, -1
             kept += 1
     plan.many[0] = kept
@@ -65,13 +62,13 @@ def jobs_left(tables: DispatchTables, plan: Plan) -> int:
 
 
 @step
-def adopt(c: Course, plan: Plan) -> None:
+def adopt(course: Course, plan: Plan) -> None:
     """Take a roll-out that has been played as the plan, unless it left an operator out that no device can run."""
-    if c.many[1] < plan.many[0]:
+    if course.many[1] < plan.many[0]:
         return
     for k in range(plan.many[0]):
-        i = c.order[k]
-        plan.order[k], plan.device[i], plan.turn[i] = i, c.assignment[i], k
+        i = course.order[k]
+        plan.order[k], plan.device[i], plan.turn[i] = i, course.assignment[i], k
 
 
 @step
@@ -90,9 +87,11 @@ def take_back(plan: Plan) -> None:
 
 
 @step
-def judge(p: ProblemArrays, tables: DispatchTables, g: Progress, r: Rollouts, plan: Plan, switches: Switches) -> float:
+def judge(
+    p: ProblemArrays, tables: DispatchTables, run: Progress, rollouts: Rollouts, plan: Plan, switches: Switches
+) -> float:
     """Completion plus weighted flow if the plan is kept to [s]; inf if it has gaps."""
-    end, flow = follow(p, tables, g, r, plan, switches, AS_PLANNED, 0, 0.0)
+    end, flow = follow(p, tables, run, rollouts, plan, switches, AS_PLANNED, 0, 0.0)
     return end + FLOW * flow
 
 
@@ -104,8 +103,8 @@ def judge(p: ProblemArrays, tables: DispatchTables, g: Progress, r: Rollouts, pl
 def follow(
     p: ProblemArrays,
     tables: DispatchTables,
-    g: Progress,
-    r: Rollouts,
+    run: Progress,
+    rollouts: Rollouts,
     plan: Plan,
     switches: Switches,
     operator: int,
@@ -115,48 +114,42 @@ def follow(
     """Take a decision and keep to the plan from then on.
 
     Args:
-        p: the problem.
-        tables: of the episode.
-        g: the run.
-        r: scratch, in which :func:`~hetgym.envs.dispatch.rollouts.survey` has written the state of the run.
-        plan: up to date.
-        switches: of the runtime.
+        rollouts: scratch, in which :func:`~hetgym.envs.dispatch.rollouts.survey` has written the state of the run.
         operator: the operator of the plan that is committed now; or :data:`NOTHING` or :data:`AS_PLANNED`.
-        device: its device.
         wait: time of the next event [s]; only read when waiting for it.
 
     Returns:
         The mean time that jobs take, and the mean of finish plus optimistic cost over the operators of the plan [s];
         inf if an operator has no device.
     """
-    now, c = r.now, r.later
-    base = max(wait, g.clock[0]) if operator == NOTHING else g.clock[0]
-    rewind(now, c)
-    for b in range(len(plan.asked)):
-        plan.asked[b] = base
+    now, course = rollouts.now, rollouts.later
+    base = max(wait, run.clock[0]) if operator == NOTHING else run.clock[0]
+    rewind(now, course)
+    for chosen in range(len(plan.asked)):
+        plan.asked[chosen] = base
     total = 0.0
     for k in range(-1 if operator >= 0 else 0, plan.many[0]):
         i = operator if k < 0 else plan.order[k]
         if k >= 0 and i == operator:
             continue
-        b = device if k < 0 else plan.device[i]
-        if b < 0 or r.run[i, b] == np.inf:
+        chosen = device if k < 0 else plan.device[i]
+        if chosen < 0 or rollouts.run[i, chosen] == np.inf:
             return np.inf, np.inf
-        asked = plan.asked[b]
+        asked = plan.asked[chosen]
         first, behind = p.predecessor_pointer[i], p.predecessor_pointer[i + 1]
-        for m in range(first, behind):
-            asked = max(asked, c.finish[p.predecessor[m]])
-        plan.asked[b] = ready = asked
-        for m in range(first, behind):
-            a = c.assignment[p.predecessor[m]]
-            if a != b:
-                size = p.edge_bytes[p.predecessor_edge[m]]
-                links, channels = c.link_free, c.channel_free
-                _, arrived = book_transfer(p, switches.communication, links, channels, a, b, size, asked)
+        for entry in range(first, behind):
+            asked = max(asked, course.finish[p.predecessor[entry]])
+        plan.asked[chosen] = ready = asked
+        for entry in range(first, behind):
+            source = course.assignment[p.predecessor[entry]]
+            if source != chosen:
+                size = p.edge_bytes[p.predecessor_edge[entry]]
+                links, channels = course.link_free, course.channel_free
+                _, arrived = book_transfer(p, switches.communication, links, channels, source, chosen, size, asked)
                 ready = max(ready, arrived)
-        c.assignment[i] = b
-        finish = max(ready, c.free[b]) + r.run[i, b]
-        c.finish[i] = c.free[b] = finish
-        c.last[tables.job[i]] = max(c.last[tables.job[i]], finish)
-        total += finish + tables.optimistic[i, b]
-    return mean_time(c.last, c.came), total / max(1, plan.many[0])
+        course.assignment[i] = chosen
+        finish = max(ready, course.free[chosen]) + rollouts.run[i, chosen]
+        course.finish[i] = course.free[chosen] = finish
+        course.last[tables.job[i]] = max(course.last[tables.job[i]], finish)
+        total += finish + tables.optimistic[i, chosen]
+    return mean_time(course.last, course.came), total / max(1, plan.many[0])

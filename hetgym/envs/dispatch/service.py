@@ -12,7 +12,7 @@ from hetgym.sim.progress import OPEN, Progress
 # Each pass over the order takes out the operators of one job, in the order that they had: by upward rank. So the result
 # depends on the work alone, and not on earlier orders. O(j (j + n)).
 @step
-def serve(tables: DispatchTables, g: Progress) -> None:
+def serve(tables: DispatchTables, run: Progress) -> None:
     """Sort the operators by the work that is left of their jobs; jobs that are not known yet come last.
 
     The work is the mean run time of all operators that are not committed. Of equal jobs the smaller number comes first.
@@ -22,10 +22,10 @@ def serve(tables: DispatchTables, g: Progress) -> None:
         return
     for j in range(jobs):
         left[j] = 0.0
-    for i in range(len(g.status)):
-        if tables.release[i] > g.clock[0]:
+    for i in range(len(run.status)):
+        if tables.release[i] > run.clock[0]:
             left[tables.job[i]] = np.inf
-        elif g.status[i] <= OPEN:
+        elif run.status[i] <= OPEN:
             left[tables.job[i]] += tables.work[i]
     count = 0
     for _ in range(jobs):

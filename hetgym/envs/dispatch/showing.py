@@ -17,47 +17,53 @@ _MOST_COUNTED = 8 * int(CLIP)
 
 @step
 def show(
-    p: ProblemArrays, tables: DispatchTables, s: State, g: Progress, seen: DispatchObservation, lane: int, scale: float
+    p: ProblemArrays,
+    tables: DispatchTables,
+    s: State,
+    run: Progress,
+    seen: DispatchObservation,
+    lane: int,
+    scale: float,
 ) -> None:
     """Write the time, the devices and, if the graph is observed, the operators and edges that are known."""
-    seen.now[lane, 0] = share(g.clock[0], scale)
+    seen.now[lane, 0] = share(run.clock[0], scale)
     for device in range(p.cost.shape[1]):
-        _show_device(p, s, g, seen, lane, device, scale)
+        _show_device(p, s, run, seen, lane, device, scale)
     if seen.operators.shape[1] > 0:
-        news = _reveal(tables, g, seen, lane)
-        _show_operators(s, g, seen, lane, scale)
+        news = _reveal(tables, run, seen, lane)
+        _show_operators(s, run, seen, lane, scale)
         if news:
             _show_edges(p, tables, seen, lane)
 
 
 @step
 def _show_device(
-    p: ProblemArrays, s: State, g: Progress, seen: DispatchObservation, lane: int, device: int, scale: float
+    p: ProblemArrays, s: State, run: Progress, seen: DispatchObservation, lane: int, device: int, scale: float
 ) -> None:
     """Write a device's row."""
     busy, committed, total = 0.0, 0, 0
-    for i in range(len(g.status)):
-        total += g.assignment[i] >= 0
-        if g.assignment[i] == device:
+    for i in range(len(run.status)):
+        total += run.assignment[i] >= 0
+        if run.assignment[i] == device:
             committed += 1
             busy += p.cost[i, device]
-    now = g.clock[0]
+    now = run.clock[0]
     row = seen.devices[lane, device]
     row[DispatchDeviceColumn.BUSY] = share(busy, scale)
-    row[DispatchDeviceColumn.BACKLOG] = share(backlog(p, s, g, device) - now, scale)
+    row[DispatchDeviceColumn.BACKLOG] = share(backlog(p, s, run, device) - now, scale)
     row[DispatchDeviceColumn.SHARE] = committed / max(1, total)
-    row[DispatchDeviceColumn.QUEUED] = min(g.tail[device] - g.head[device], _MOST_COUNTED) / 8
-    row[DispatchDeviceColumn.RUNNING] = min(g.running[device], _MOST_COUNTED) / 8
-    row[DispatchDeviceColumn.IS_ALIVE] = g.alive[device]
-    row[DispatchDeviceColumn.SLOWDOWN] = min(g.slowdown[device], CLIP)
+    row[DispatchDeviceColumn.QUEUED] = min(run.tail[device] - run.head[device], _MOST_COUNTED) / 8
+    row[DispatchDeviceColumn.RUNNING] = min(run.running[device], _MOST_COUNTED) / 8
+    row[DispatchDeviceColumn.IS_ALIVE] = run.alive[device]
+    row[DispatchDeviceColumn.SLOWDOWN] = min(run.slowdown[device], CLIP)
 
 
 @step
-def _reveal(tables: DispatchTables, g: Progress, seen: DispatchObservation, lane: int) -> bool:
+def _reveal(tables: DispatchTables, run: Progress, seen: DispatchObservation, lane: int) -> bool:
     """Write the rows of operators that have been released; return true if there are new ones."""
     news = False
-    for i in range(len(g.status)):
-        if not tables.known[i] and tables.release[i] <= g.clock[0]:
+    for i in range(len(run.status)):
+        if not tables.known[i] and tables.release[i] <= run.clock[0]:
             tables.known[i] = news = True
             seen.operator_mask[lane, i] = 1
             for column in range(tables.operators.shape[1]):
@@ -68,16 +74,16 @@ def _reveal(tables: DispatchTables, g: Progress, seen: DispatchObservation, lane
 
 
 @step
-def _show_operators(s: State, g: Progress, seen: DispatchObservation, lane: int, scale: float) -> None:
+def _show_operators(s: State, run: Progress, seen: DispatchObservation, lane: int, scale: float) -> None:
     """Write the columns of operators that change."""
-    for i in range(len(g.status)):
-        committed, started = g.assignment[i] >= 0, g.status[i] >= RUNNING
+    for i in range(len(run.status)):
+        committed, started = run.assignment[i] >= 0, run.status[i] >= RUNNING
         row = seen.operators[lane, i]
         row[OperatorColumn.IS_PLACED] = committed
         row[OperatorColumn.IS_CURRENT] = 0.0
         row[OperatorColumn.START] = share(s.start[i], scale) if started else 0.0
         row[OperatorColumn.FINISH] = share(s.finish[i], scale) if started else 0.0
-        seen.assignment[lane, i] = g.assignment[i] if committed else -1
+        seen.assignment[lane, i] = run.assignment[i] if committed else -1
 
 
 @step

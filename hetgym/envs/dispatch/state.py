@@ -33,46 +33,26 @@ class DispatchTables(NamedTuple):
 
     Only ``order``, ``turn``, ``bound``, ``left``, ``spare`` and ``known`` change. A run has one job if the objective is
     the makespan, whatever it is made of.
-
-    Attributes:
-        order: [n] operators by descending priority, in which candidates are offered.
-        rank: [n] upward rank [s].
-        optimistic: [n, d] PEFT's optimistic cost to an exit [s].
-        tail: [n, d] proven least time from the operator's finish to the end [s].
-        bonus: [n, d] added to finish times when the completion compares devices [s].
-        turn: [n] position of each operator in ``order``.
-        release: [n] time at which each operator becomes known [s].
-        work: [n] mean run time [s].
-        job: [n] job of each operator.
-        came: [j] arrival of each job [s]; 0 if the objective is the makespan.
-        bound: [j] estimated lower bound on each job's end, given the committed operators [s].
-        left: [j] scratch: what is left of each job.
-        spare: [n] scratch.
-        known: [n] true if its row has been written.
-        operators: [N, 12] rows of the operators to be written once they are known.
-        costs: [N, D] run times to be written once their operators are known.
-        edges: [2, E] ends of the edges to be written once both are known.
-        transfer: [E] mean transfer times to be written with the edges.
     """
 
-    order: IntArray
-    rank: FloatArray
-    optimistic: FloatArray
-    tail: FloatArray
-    bonus: FloatArray
-    turn: IntArray
-    release: FloatArray
-    work: FloatArray
-    job: IntArray
-    came: FloatArray
-    bound: FloatArray
-    left: FloatArray
-    spare: IntArray
-    known: BoolArray
-    operators: Float32Array
-    costs: Float32Array
-    edges: Int64Array
-    transfer: Float32Array
+    order: IntArray  # [n] operators by descending priority, in which candidates are offered
+    rank: FloatArray  # [n] upward rank [s]
+    optimistic: FloatArray  # [n, d] PEFT's optimistic cost to an exit [s]
+    tail: FloatArray  # [n, d] proven least time from the operator's finish to the end [s]
+    bonus: FloatArray  # [n, d] added to finish times when the completion compares devices [s]
+    turn: IntArray  # [n] position of each operator in `order`
+    release: FloatArray  # [n] time at which each operator becomes known [s]
+    work: FloatArray  # [n] mean run time [s]
+    job: IntArray  # [n] job of each operator
+    came: FloatArray  # [j] arrival of each job [s]; 0 if the objective is the makespan
+    bound: FloatArray  # [j] estimated lower bound on each job's end, given the committed operators [s]
+    left: FloatArray  # [j] scratch: what is left of each job
+    spare: IntArray  # [n] scratch
+    known: BoolArray  # [n] true if its row has been written
+    operators: Float32Array  # [N, 12] rows of the operators to be written once they are known
+    costs: Float32Array  # [N, D] run times to be written once their operators are known
+    edges: Int64Array  # [2, E] ends of the edges to be written once both are known
+    transfer: Float32Array  # [E] mean transfer times to be written with the edges
 
 
 def tables_of(
@@ -81,10 +61,7 @@ def tables_of(
     """The tables of an episode.
 
     Args:
-        instance: of the problem.
-        drawn: the conditions.
         blank: the fixed part of its observations, see :func:`hetgym.envs.place.observation.fixed`.
-        jobs: whose ends count.
     """
     n = instance.problem.num_operators
     turn = np.empty(n, np.int32)
@@ -136,82 +113,46 @@ def reference_tables(problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs
 
 @record
 class DispatchState(NamedTuple):
-    """The state of the episodes, apart from their runs.
+    """The state of the episodes, apart from their runs."""
 
-    Attributes:
-        turn: [L] number of decisions so far.
-        hidden: [L] number of ready operators that are not among the candidates.
-        reference: [L] value of the objective, the makespan or the mean time of jobs, that returns compare with [s].
-        scale: [L] 1 / reference; 0 if that is 0 [1/s].
-        bound: [L] estimated lower bound on the objective, given the committed operators [s].
-        potential: [L] estimate of the objective whose decrease is the reward [s]: the reference at the start, then
-            the bound, at the end the value itself.
-        ready: [L, D] scratch: arrival of the last input of one candidate [s].
-        start: [L, D] scratch: its start [s].
-        finish: [L, D] scratch: its finish [s].
-        ends: [L, K D] finish of each decision [s]; inf where it is impossible.
-        completion: [L, A] objective if list scheduling, or the plan, took over after each action [s].
-        flow: [L, A] mean of finish plus optimistic cost to an exit over all operators left, in that case [s].
-    """
-
-    turn: Int64Array
-    hidden: Int64Array
+    turn: Int64Array  # [L] number of decisions so far
+    hidden: Int64Array  # [L] number of ready operators that are not among the candidates
+    # [L] value of the objective, the makespan or the mean time of jobs, that returns compare with [s]
     reference: FloatArray
-    scale: FloatArray
-    bound: FloatArray
+    scale: FloatArray  # [L] 1 / reference; 0 if that is 0 [1/s]
+    bound: FloatArray  # [L] estimated lower bound on the objective, given the committed operators [s]
+    # [L] estimate of the objective whose decrease is the reward [s]: the reference at the start, then the bound, at the
+    # end the value itself
     potential: FloatArray
-    ready: FloatArray
-    start: FloatArray
-    finish: FloatArray
-    ends: FloatArray
-    completion: FloatArray
-    flow: FloatArray
+    ready: FloatArray  # [L, D] scratch: arrival of the last input of one candidate [s]
+    start: FloatArray  # [L, D] scratch: its start [s]
+    finish: FloatArray  # [L, D] scratch: its finish [s]
+    ends: FloatArray  # [L, K D] finish of each decision [s]; inf where it is impossible
+    completion: FloatArray  # [L, A] objective if list scheduling, or the plan, took over after each action [s]
+    flow: FloatArray  # [L, A] mean of finish plus optimistic cost to an exit over all operators left, in that case [s]
 
 
 @record
 class Plan(NamedTuple):
-    """The plan of one run, see :mod:`hetgym.envs.dispatch.plans`.
+    """The plan of one run, see :mod:`hetgym.envs.dispatch.plans`."""
 
-    Attributes:
-        order: [n] the operators of the plan by their turns; the first ``many[0]`` count.
-        turn: [n] turn of each operator, -1 if the plan does not hold it.
-        device: [n] device of each operator of the plan, -1 if it has none yet.
-        kept_order: [n] copy of the order.
-        kept_device: [n] devices of that order's operators.
-        moved: [n] scratch: operators that a change moves to another device.
-        before: [n] scratch: their devices before; or the operators of the turns before.
-        asked: [d] scratch: time of the last request for inputs on each device [s].
-        many: [2] number of operators; number of devices alive when it was found.
-        random: [1] state of the generator of changes.
-    """
-
-    order: IntArray
-    turn: IntArray
-    device: IntArray
-    kept_order: IntArray
-    kept_device: IntArray
-    moved: IntArray
-    before: IntArray
-    asked: FloatArray
-    many: IntArray
-    random: Int64Array
+    order: IntArray  # [n] the operators of the plan by their turns; the first `many[0]` count
+    turn: IntArray  # [n] turn of each operator, -1 if the plan does not hold it
+    device: IntArray  # [n] device of each operator of the plan, -1 if it has none yet
+    kept_order: IntArray  # [n] copy of the order
+    kept_device: IntArray  # [n] devices of that order's operators
+    moved: IntArray  # [n] scratch: operators that a change moves to another device
+    before: IntArray  # [n] scratch: their devices before; or the operators of the turns before
+    asked: FloatArray  # [d] scratch: time of the last request for inputs on each device [s]
+    many: IntArray  # [2] number of operators; number of devices alive when it was found
+    random: Int64Array  # [1] state of the generator of changes
 
 
 def new_plan(operators: int, devices: int, seed: int) -> Plan:
     """An empty plan, whose changes are drawn from a seed of less than 64 bits."""
     order, turn, device, kept_order, kept_device, moved, before = (np.zeros(operators, np.int32) for _ in range(7))
-    return Plan(
-        order=order,
-        turn=turn,
-        device=device,
-        kept_order=kept_order,
-        kept_device=kept_device,
-        moved=moved,
-        before=before,
-        asked=np.zeros(devices),
-        many=np.zeros(2, np.int32),
-        random=np.array([seed % 2**63], np.int64),
-    )
+    asked, many, random = np.zeros(devices), np.zeros(2, np.int32), np.array([seed % 2**63], np.int64)
+    return Plan(order, turn, device, kept_order, kept_device, moved, before, asked, many, random)
 
 
 def new_dispatch_state(lanes: int, candidates: int, devices: int) -> DispatchState:
@@ -225,68 +166,38 @@ def new_dispatch_state(lanes: int, candidates: int, devices: int) -> DispatchSta
 
 @record
 class DispatchObservation(NamedTuple):
-    """Observations; see :mod:`hetgym.envs.dispatch.observation`. At levels without the graph, N and E are 0.
+    """Observations; see :mod:`hetgym.envs.dispatch.observation`. At levels without the graph, N and E are 0."""
 
-    Attributes:
-        operators: [L, N, 12].
-        costs: [L, N, D].
-        assignment: [L, N].
-        edges: [L, 2, E].
-        edge_transfer: [L, E].
-        operator_mask: [L, N].
-        edge_mask: [L, E].
-        devices: [L, D, 8].
-        candidates: [L, A, 13].
-        candidate_operators: [L, K].
-        now: [L, 1].
-        mask: [L, A].
-    """
-
-    operators: Float32Array
-    costs: Float32Array
-    assignment: Int64Array
-    edges: Int64Array
-    edge_transfer: Float32Array
-    operator_mask: Int8Array
-    edge_mask: Int8Array
-    devices: Float32Array
-    candidates: Float32Array
-    candidate_operators: Int64Array
-    now: Float32Array
-    mask: Int8Array
+    operators: Float32Array  # [L, N, 12]
+    costs: Float32Array  # [L, N, D]
+    assignment: Int64Array  # [L, N]
+    edges: Int64Array  # [L, 2, E]
+    edge_transfer: Float32Array  # [L, E]
+    operator_mask: Int8Array  # [L, N]
+    edge_mask: Int8Array  # [L, E]
+    devices: Float32Array  # [L, D, 8]
+    candidates: Float32Array  # [L, A, 13]
+    candidate_operators: Int64Array  # [L, K]
+    now: Float32Array  # [L, 1]
+    mask: Int8Array  # [L, A]
 
 
 @record
 class DispatchRecord(NamedTuple):
-    """The arrays that the kernels need of the lanes, as one record.
+    """The arrays that the kernels need of the lanes, as one record."""
 
-    Attributes:
-        problems: [L, …] rows of records: :class:`~hetgym.problem.ProblemArrays`.
-        tables: [L, …] rows of records: :class:`DispatchTables`.
-        states: [L, …] rows of records: :class:`~hetgym.sim.kernel.State`.
-        runs: [L, …] rows of records: :class:`~hetgym.sim.progress.Progress`.
-        flows: [L, …] rows of records: :class:`~hetgym.sim.fair.Flows`.
-        spares: [L, …] rows of records: :class:`~hetgym.envs.dispatch.rollouts.Rollouts`.
-        plans: [L, …] rows of records: :class:`Plan`.
-        state: of all lanes.
-        observation: of all lanes.
-        reward: [L] of the last step.
-        over: [L] true where the episode is over.
-        fresh: [L] true where an episode is to be opened.
-    """
-
-    problems: Int64Array
-    tables: Int64Array
-    states: Int64Array
-    runs: Int64Array
-    flows: Int64Array
-    spares: Int64Array
-    plans: Int64Array
-    state: DispatchState
-    observation: DispatchObservation
-    reward: FloatArray
-    over: BoolArray
-    fresh: BoolArray
+    problems: Int64Array  # [L, …] rows of records: ProblemArrays
+    tables: Int64Array  # [L, …] rows of records: DispatchTables
+    states: Int64Array  # [L, …] rows of records: State
+    runs: Int64Array  # [L, …] rows of records: Progress
+    flows: Int64Array  # [L, …] rows of records: Flows
+    spares: Int64Array  # [L, …] rows of records: Rollouts
+    plans: Int64Array  # [L, …] rows of records: Plan
+    state: DispatchState  # of all lanes
+    observation: DispatchObservation  # of all lanes
+    reward: FloatArray  # [L] of the last step
+    over: BoolArray  # [L] true where the episode is over
+    fresh: BoolArray  # [L] true where an episode is to be opened
 
 
 def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]:
@@ -305,9 +216,7 @@ def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]
     return state, run, flows, tables, record
 
 
-STATE, RUN, FLOWS, TABLES, RECORD = _examples()
-"""Examples of the records that lanes hold."""
-
+STATE, RUN, FLOWS, TABLES, RECORD = _examples()  # Examples of the records that lanes hold
 read_problem = reader(PROBLEM)
 read_tables = reader(TABLES)
 read_state = reader(STATE)
@@ -320,27 +229,13 @@ read_lanes = reader(RECORD)
 
 @lean
 def begin_again(
-    problem: Int64Array,
-    tables: Int64Array,
-    state: Int64Array,
-    run: Int64Array,
-    flows: Int64Array,
-    own: Int64Array,
+    problem: Int64Array, tables: Int64Array, state: Int64Array, run: Int64Array, flows: Int64Array, own: Int64Array
 ) -> None:
-    """Return a run without late operators and changes to time 0, and what it has changed of its tables to what it was.
-
-    Args:
-        problem: row of the problem.
-        tables: row of the initial tables.
-        state: row of the run's state.
-        run: row of its progress.
-        flows: row of its flows.
-        own: row of its own tables.
-    """
+    """Return a run without late operators and changes to time 0, and its ``own`` tables to ``tables``; all are rows."""
     restart(read_problem(problem), read_state(state), read_run(run), read_flows(flows))
-    t, changed = read_tables(tables), read_tables(own)
-    for i in range(len(t.order)):
-        changed.order[i], changed.turn[i] = t.order[i], t.turn[i]
-        changed.spare[i], changed.known[i] = t.spare[i], t.known[i]
-    for j in range(len(t.bound)):
-        changed.bound[j], changed.left[j] = t.bound[j], t.left[j]
+    given, changed = read_tables(tables), read_tables(own)
+    for i in range(len(given.order)):
+        changed.order[i], changed.turn[i] = given.order[i], given.turn[i]
+        changed.spare[i], changed.known[i] = given.spare[i], given.known[i]
+    for j in range(len(given.bound)):
+        changed.bound[j], changed.left[j] = given.bound[j], given.left[j]

@@ -17,7 +17,7 @@ from hetgym._types import Float32Array, FloatArray
 from hetgym.envs.core.features import Column, features_of
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.scaling import scale_of, share, shares
-from hetgym.envs.core.spaces import feature_box
+from hetgym.envs.core.spaces import feature_box, number_box, table_space
 from hetgym.pipeline.cuts import CutProblem
 from hetgym.pipeline.tables import CutTables
 
@@ -63,35 +63,16 @@ class CutColumn(Column):
     COMPLETION = "reference", "value if the rest were cut well; the bound where that is not known"
 
 
-BLOCK_FEATURES = features_of(BlockColumn)
-"""Columns of ``obs["blocks"]``."""
-
-STAGE_FEATURES = features_of(StageColumn)
-"""Columns of ``obs["devices"]``."""
-
-CUT_FEATURES = features_of(CutColumn)
-"""Columns of ``obs["candidates"]``; zeros where an action is not legal."""
-
-NARROW = ("candidates", "devices", "action_mask")
-"""Keys that the levels ``candidates`` and ``flat`` contain; ``flat`` concatenates them in this order, row by row."""
+BLOCK_FEATURES = features_of(BlockColumn)  # Columns of `obs["blocks"]`
+STAGE_FEATURES = features_of(StageColumn)  # Columns of `obs["devices"]`
+CUT_FEATURES = features_of(CutColumn)  # Columns of `obs["candidates"]`; zeros where an action is not legal
 
 
 def pipeline_space(padding: BlockPadding) -> spaces.Dict:
     """The space of observations of all blocks."""
     n, d = padding.blocks, padding.devices
-    return spaces.Dict(
-        {
-            "blocks": feature_box(n, len(BlockColumn)),
-            "costs": feature_box(n, d),
-            "assignment": spaces.Box(-1, d - 1, (n,), np.int64),
-            "devices": feature_box(d, len(StageColumn)),
-            "candidates": feature_box(1 + d, len(CutColumn)),
-            "current": spaces.Box(0, n - 1, (1,), np.int64),
-            "block_mask": spaces.MultiBinary(n),
-            "device_mask": spaces.MultiBinary(d),
-            "action_mask": spaces.MultiBinary(1 + d),
-        }
-    )
+    more = {"costs": feature_box(n, d), "assignment": number_box(-1, d - 1, n), "current": number_box(0, n - 1, 1)}
+    return table_space("block", n, d, 1 + d, (BlockColumn, StageColumn, CutColumn), **more)
 
 
 def fixed(instance: CutProblem, padding: BlockPadding, blocks: bool) -> dict[str, npt.NDArray[Any]]:
@@ -99,23 +80,22 @@ def fixed(instance: CutProblem, padding: BlockPadding, blocks: bool) -> dict[str
 
     Args:
         instance: the problem, which must fit within the padding.
-        padding: sizes of the observations.
         blocks: false to leave out the tables of blocks.
     """
-    t, turns = instance.tables, instance.objective.turns
+    tables, turns = instance.tables, instance.objective.turns
     scale = turns / instance.reference if instance.reference > 0 else 0.0
-    n, d = t.forward.shape
-    cost = t.forward + t.backward + t.weight
+    n, d = tables.forward.shape
+    cost = tables.forward + tables.backward + tables.weight
     able = np.isfinite(cost)
     whole = np.where(able, cost, 0.0)
     total = np.where(able.all(axis=0), whole.sum(axis=0), np.inf) / d
     seen: dict[str, npt.NDArray[Any]] = {"devices": np.zeros((padding.devices, len(StageColumn)), np.float32)}
     seen["devices"][:d, StageColumn.TOTAL_COST] = shares(total, scale)
     if blocks:
-        unit = scale_of(float(t.capacity[np.isfinite(t.capacity)].max(initial=0.0)))
+        unit = scale_of(float(tables.capacity[np.isfinite(tables.capacity)].max(initial=0.0)))
         seen["blocks"] = np.zeros((padding.blocks, len(BlockColumn)), np.float32)
         seen["costs"] = np.zeros((padding.blocks, padding.devices), np.float32)
-        _write_blocks(t, whole.sum(axis=1), scale, unit, seen["blocks"], seen["costs"])
+        _write_blocks(tables, whole.sum(axis=1), scale, unit, seen["blocks"], seen["costs"])
         for key, size, count in (("block_mask", padding.blocks, n), ("device_mask", padding.devices, d)):
             seen[key] = np.zeros(size, np.int8)
             seen[key][:count] = 1
@@ -124,32 +104,31 @@ def fixed(instance: CutProblem, padding: BlockPadding, blocks: bool) -> dict[str
 
 @lean
 def _write_blocks(
-    t: CutTables, total: FloatArray, scale: float, unit: float, table: Float32Array, costs: Float32Array
+    tables: CutTables, total: FloatArray, scale: float, unit: float, table: Float32Array, costs: Float32Array
 ) -> None:
     """Write what blocks take.
 
     Args:
-        t: tables of the problem.
         total: [n] seconds of each block, all passes, summed over the devices that can run it.
         scale: turns / reference [1/s].
         unit: 1 / largest memory [1/byte].
         table: [N, 12] rows of blocks.
         costs: [N, D] pace of each block on each device.
     """
-    n, d = t.forward.shape
+    n, d = tables.forward.shape
     for i in range(n):
         least, able = np.inf, 0
         for device in range(d):
-            seconds = t.forward[i, device] + t.backward[i, device] + t.weight[i, device]
+            seconds = tables.forward[i, device] + tables.backward[i, device] + tables.weight[i, device]
             costs[i, device] = share(seconds, scale)
             least = min(least, seconds)
             able += 1 if seconds < np.inf else 0
         row = table[i]
         row[BlockColumn.MEAN_COST] = share(total[i] / max(1, able), scale)
         row[BlockColumn.LEAST_COST] = share(least, scale)
-        row[BlockColumn.REST] = share(t.rest[i], scale)
-        row[BlockColumn.CUT] = share(t.comm[i, n], scale)
-        row[BlockColumn.NEXT_CUT] = share(t.comm[0, i + 1], scale)
-        row[BlockColumn.SIZE] = share(t.size[i, i + 1], unit)
-        row[BlockColumn.STASH] = share(t.stash[i + 1] - t.stash[i], unit)
+        row[BlockColumn.REST] = share(tables.rest[i], scale)
+        row[BlockColumn.CUT] = share(tables.comm[i, n], scale)
+        row[BlockColumn.NEXT_CUT] = share(tables.comm[0, i + 1], scale)
+        row[BlockColumn.SIZE] = share(tables.size[i, i + 1], unit)
+        row[BlockColumn.STASH] = share(tables.stash[i + 1] - tables.stash[i], unit)
         row[BlockColumn.TURN] = i / max(1, n - 1)

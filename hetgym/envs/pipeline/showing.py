@@ -11,37 +11,39 @@ from hetgym.pipeline.tables import CutTables
 
 
 @step
-def show_decided(t: CutTables, b: PipelineState, seen: PipelineObservation, lane: int, block: int, device: int) -> None:
+def show_decided(
+    tables: CutTables, board: PipelineState, seen: PipelineObservation, lane: int, block: int, device: int
+) -> None:
     """Write what a decision changed into the observation."""
     if seen.blocks.shape[1] > 0:
         seen.blocks[lane, block, BlockColumn.IS_DECIDED] = 1.0
         seen.blocks[lane, block, BlockColumn.IS_CURRENT] = 0.0
-        seen.blocks[lane, block, BlockColumn.STAGE] = b.used[lane, device] / len(t.capacity)
-        rounds = b.device.shape[1] // b.used.shape[1]
-        seen.blocks[lane, block, BlockColumn.PIECE] = b.pieces[lane] / (rounds * len(t.capacity))
+        seen.blocks[lane, block, BlockColumn.STAGE] = board.used[lane, device] / len(tables.capacity)
+        rounds = board.device.shape[1] // board.used.shape[1]
+        seen.blocks[lane, block, BlockColumn.PIECE] = board.pieces[lane] / (rounds * len(tables.capacity))
         seen.assignment[lane, block] = device
-    for other in range(len(t.capacity)):
-        show_device(t, b, seen, lane, other)
+    for other in range(len(tables.capacity)):
+        show_device(tables, board, seen, lane, other)
 
 
 @step
-def show_device(t: CutTables, b: PipelineState, seen: PipelineObservation, lane: int, device: int) -> None:
+def show_device(tables: CutTables, board: PipelineState, seen: PipelineObservation, lane: int, device: int) -> None:
     """Write a device's row."""
-    piece = b.pieces[lane] - 1
-    busy, held, stashed = b.busy[lane, device], b.held[lane, device], b.stashed[lane, device]
-    current = piece >= 0 and b.device[lane, piece] == device
-    if current and b.turn[lane] < len(t.wall) - 1:
-        i, j = b.begun[lane, piece], b.turn[lane]
-        busy += b.forward[lane, piece] + b.backward[lane, piece] + b.weight[lane, piece]
-        held += t.size[i, j]
-        stashed += t.stash[j] - t.stash[i]
-    stage = b.used[lane, device]
+    piece = board.pieces[lane] - 1
+    busy, held, stashed = board.busy[lane, device], board.held[lane, device], board.stashed[lane, device]
+    current = piece >= 0 and board.device[lane, piece] == device
+    if current and board.turn[lane] < len(tables.wall) - 1:
+        i, j = board.begun[lane, piece], board.turn[lane]
+        busy += board.forward[lane, piece] + board.backward[lane, piece] + board.weight[lane, piece]
+        held += tables.size[i, j]
+        stashed += tables.stash[j] - tables.stash[i]
+    stage = board.used[lane, device]
     keep = 0.0
     if stage > 0:
-        keep = t.peak[1, max(stage, b.members[lane]), stage - 1]
+        keep = tables.peak[1, max(stage, board.members[lane]), stage - 1]
     row = seen.devices[lane, device]
-    row[StageColumn.LOAD] = share(busy, b.pace[lane])
-    row[StageColumn.MEMORY_LEFT] = memory_left(t, device, held + keep * stashed)
+    row[StageColumn.LOAD] = share(busy, board.pace[lane])
+    row[StageColumn.MEMORY_LEFT] = memory_left(tables, device, held + keep * stashed)
     row[StageColumn.IS_USED] = 1.0 if stage > 0 else 0.0
     row[StageColumn.IS_CURRENT] = 1.0 if current else 0.0
-    row[StageColumn.STAGE] = stage / len(t.capacity)
+    row[StageColumn.STAGE] = stage / len(tables.capacity)

@@ -16,67 +16,38 @@ from hetgym.pipeline.tables import CutTables
 
 @record
 class PipelineState(NamedTuple):
-    """The state of the episodes; P is the largest number of pieces, devices times rounds.
+    """The state of the episodes; P is the largest number of pieces, devices times rounds."""
 
-    Attributes:
-        turn: [L] number of blocks that are decided.
-        pieces: [L] number of pieces begun, the current one among them.
-        begun: [L, P + 1] first block of each piece.
-        device: [L, P] device of each piece.
-        members: [L] number of devices in the first round, once a second one has begun; 0 before.
-        free: [L] the set of devices that are not used.
-        unused: [L] number of these devices.
-        most: [L] largest number of stages for which all closed ones fit into memory.
-        forward, backward, weight: [L, P] seconds of the passes of each piece: of closed ones with
-            transfers, of the current one without.
-        before: [L, P] a forward pass of all earlier pieces; for training also a backward pass [s].
-        ramp: [L, P] a forward pass of all earlier pieces [s].
-        busy: [L, D] seconds of all passes of a device's closed pieces for a request.
-        held, stashed: [L, D] bytes of closed pieces: weights and state, and activations of a micro-batch.
-        memory: [L, D] peak memory of each device [byte], once the last block is placed.
-        used: [L, D] 1 + the position of a device among the stages; 0 if not used.
-        closed: [L] seconds that a request spends in closed pieces.
-        work: [L] seconds of all passes of closed pieces.
-        high: [L] largest lower bound from a closed piece [s].
-        reference, scale, pace: [L] value that returns compare with [s], 1 / reference, turns / reference [1/s].
-        potential: [L] the potential, whose decrease is the reward [s].
-        ahead: [L, 1 + D] bound after each action [s]; inf where it is not legal.
-        completion: [L, 1 + D] value if the rest were then cut well [s]; inf where it is not legal.
-        assignment: [L, N] device of each block.
-        log: [L, N] actions as they were passed.
-        spare: [L, N + 2] scratch.
-    """
-
-    turn: Int64Array
-    pieces: Int64Array
-    begun: Int64Array
-    device: Int64Array
-    members: Int64Array
-    free: Int64Array
-    unused: Int64Array
-    most: Int64Array
-    forward: FloatArray
-    backward: FloatArray
-    weight: FloatArray
-    before: FloatArray
-    ramp: FloatArray
-    busy: FloatArray
-    held: FloatArray
-    stashed: FloatArray
-    memory: FloatArray
-    used: Int64Array
-    closed: FloatArray
-    work: FloatArray
-    high: FloatArray
-    reference: FloatArray
-    scale: FloatArray
-    pace: FloatArray
-    potential: FloatArray
-    ahead: FloatArray
-    completion: FloatArray
-    assignment: Int64Array
-    log: Int64Array
-    spare: Int64Array
+    turn: Int64Array  # [L] number of blocks that are decided
+    pieces: Int64Array  # [L] number of pieces begun, the current one among them
+    begun: Int64Array  # [L, P + 1] first block of each piece
+    device: Int64Array  # [L, P] device of each piece
+    members: Int64Array  # [L] number of devices in the first round, once a second one has begun; 0 before
+    free: Int64Array  # [L] the set of devices that are not used
+    unused: Int64Array  # [L] number of these devices
+    most: Int64Array  # [L] largest number of stages for which all closed ones fit into memory
+    forward: FloatArray  # [L, P] forward pass of each piece [s], with transfers once it is closed
+    backward: FloatArray  # [L, P] its backward pass
+    weight: FloatArray  # [L, P] its weight pass
+    before: FloatArray  # [L, P] a forward pass of all earlier pieces; for training also a backward pass [s]
+    ramp: FloatArray  # [L, P] a forward pass of all earlier pieces [s]
+    busy: FloatArray  # [L, D] seconds of all passes of a device's closed pieces for a request
+    held: FloatArray  # [L, D] weights and state of closed pieces [byte]
+    stashed: FloatArray  # [L, D] their activations of a micro-batch [byte]
+    memory: FloatArray  # [L, D] peak memory of each device [byte], once the last block is placed
+    used: Int64Array  # [L, D] 1 + the position of a device among the stages; 0 if not used
+    closed: FloatArray  # [L] seconds that a request spends in closed pieces
+    work: FloatArray  # [L] seconds of all passes of closed pieces
+    high: FloatArray  # [L] largest lower bound from a closed piece [s]
+    reference: FloatArray  # [L] value that returns compare with [s]
+    scale: FloatArray  # [L] 1 / reference [1/s]
+    pace: FloatArray  # [L] turns / reference [1/s]
+    potential: FloatArray  # [L] the potential, whose decrease is the reward [s]
+    ahead: FloatArray  # [L, 1 + D] bound after each action [s]; inf where it is not legal
+    completion: FloatArray  # [L, 1 + D] value if the rest were then cut well [s]; inf where it is not legal
+    assignment: Int64Array  # [L, N] device of each block
+    log: Int64Array  # [L, N] actions as they were passed
+    spare: Int64Array  # [L, N + 2] scratch
 
 
 def new_state(lanes: int, blocks: int, devices: int, rounds: int) -> PipelineState:
@@ -96,62 +67,36 @@ def new_state(lanes: int, blocks: int, devices: int, rounds: int) -> PipelineSta
 
 @record
 class PipelineObservation(NamedTuple):
-    """The part of the observations that changes from step to step; see :mod:`hetgym.envs.pipeline.observation`.
+    """The part of the observations that changes from step to step; see :mod:`hetgym.envs.pipeline.observation`."""
 
-    Attributes:
-        blocks: [L, N, 12], or [L, 0, 12] at levels without the blocks.
-        assignment: [L, N], or [L, 0].
-        devices: [L, D, 6].
-        candidates: [L, 1 + D, 8].
-        current: [L, 1].
-        mask: [L, 1 + D].
-    """
-
-    blocks: Float32Array
-    assignment: Int64Array
-    devices: Float32Array
-    candidates: Float32Array
-    current: Int64Array
-    mask: Int8Array
+    blocks: Float32Array  # [L, N, 12], or [L, 0, 12] at levels without the blocks
+    assignment: Int64Array  # [L, N], or [L, 0]
+    devices: Float32Array  # [L, D, 6]
+    candidates: Float32Array  # [L, 1 + D, 8]
+    current: Int64Array  # [L, 1]
+    mask: Int8Array  # [L, 1 + D]
 
 
 class Game(NamedTuple):
-    """The rules in the form that kernels read.
+    """The rules in the form that kernels read."""
 
-    Attributes:
-        objective: position among the objectives.
-        turns: number of requests or micro-batches.
-        split: 1 if weight passes are passes of their own.
-        rounds: largest number of pieces on a device.
-        sparse: 1 if the whole return comes with the last reward.
-    """
-
-    objective: int
-    turns: int
-    split: int
-    rounds: int
-    sparse: int
+    objective: int  # position among the objectives
+    turns: int  # number of requests or micro-batches
+    split: int  # 1 if weight passes are passes of their own
+    rounds: int  # largest number of pieces on a device
+    sparse: int  # 1 if the whole return comes with the last reward
 
 
 @record
 class PipelineRecord(NamedTuple):
-    """The arrays that the kernels need of the lanes, as one record.
+    """The arrays that the kernels need of the lanes, as one record."""
 
-    Attributes:
-        tables: [L, …] rows of records: :class:`~hetgym.pipeline.tables.CutTables`.
-        state: of all lanes.
-        observation: of all lanes.
-        reward: [L] of the last step.
-        over: [L] true where the episode is over.
-        fresh: [L] true where an episode is to be opened.
-    """
-
-    tables: Int64Array
-    state: PipelineState
-    observation: PipelineObservation
-    reward: FloatArray
-    over: BoolArray
-    fresh: BoolArray
+    tables: Int64Array  # [L, …] rows of records: CutTables
+    state: PipelineState  # of all lanes
+    observation: PipelineObservation  # of all lanes
+    reward: FloatArray  # [L] of the last step
+    over: BoolArray  # [L] true where the episode is over
+    fresh: BoolArray  # [L] true where an episode is to be opened
 
 
 def _examples() -> tuple[CutTables, PipelineRecord]:
@@ -168,8 +113,6 @@ def _examples() -> tuple[CutTables, PipelineRecord]:
     return tables, PipelineRecord(rows, new_state(1, 1, 1, 1), observation, np.zeros(1), over, over)
 
 
-TABLES, RECORD = _examples()
-"""Examples of the records that lanes hold."""
-
+TABLES, RECORD = _examples()  # Examples of the records that lanes hold
 read_tables = reader(TABLES)
 read_lanes = reader(RECORD)

@@ -16,12 +16,7 @@ from hetgym.planning.timeline import Timeline
 
 @lean
 def place_and_complete(
-    lanes: Int64Array,
-    actions: Int64Array,
-    shared: Int64Array,
-    insertion: bool,
-    sparse: bool,
-    like: Timeline,
+    lanes: Int64Array, actions: Int64Array, shared: Int64Array, insertion: bool, sparse: bool, like: Timeline
 ) -> None:
     """As :func:`~hetgym.envs.place.dynamics.place`, and write the completion of each next decision.
 
@@ -29,11 +24,6 @@ def place_and_complete(
     bonus.
 
     Args:
-        lanes: row of a :class:`~hetgym.envs.place.state.PlaceRecord`.
-        actions: [L] devices.
-        shared: list of lanes, which other threads may take from, too.
-        insertion: true if idle gaps are filled.
-        sparse: true if the whole return comes with the last reward.
         like: a timeline of the kind that lanes have: with bookings or without.
     """
     r = read_lanes(lanes)
@@ -49,15 +39,15 @@ def place_and_complete(
 @step
 def _complete(r: PlaceRecord, lane: int, insertion: bool, like: Timeline) -> None:
     """Write the completions of the next decision in a lane."""
-    b, p, tables = r.state, read_problem(r.problems[lane]), read_tables(r.tables[lane])
+    board, p, tables = r.state, read_problem(r.problems[lane]), read_tables(r.tables[lane])
     t, spare = alike(r.placed[lane], like), alike(r.spare[lane], like)
-    operator, rest = tables.order[b.turn[lane]], tables.order[b.turn[lane] + 1 :]
+    operator, rest = tables.order[board.turn[lane]], tables.order[board.turn[lane] + 1 :]
     best = np.inf
     for device in range(p.cost.shape[1]):
         if p.cost[operator, device] < np.inf:
             timeline.copy_into(t, spare)
-            timeline.book(p, spare, operator, device, b.start[lane, device])
+            timeline.book(p, spare, operator, device, board.start[lane, device])
             last = list_scheduling.place_in_order(p, spare, rest, tables.free, tables.bonus, insertion)
-            b.completion[lane, device] = max(b.last[lane], max(b.finish[lane, device], last))
-            best = min(best, b.completion[lane, device])
-    show_completion(p, b, r.observation, lane, operator, best)
+            board.completion[lane, device] = max(board.last[lane], max(board.finish[lane, device], last))
+            best = min(best, board.completion[lane, device])
+    show_completion(p, board, r.observation, lane, operator, best)

@@ -43,12 +43,7 @@ from hetgym.weights import present
 # A step costs O(D) look-aheads of O(in-degree) each; see :mod:`hetgym.envs.place.completion` for the rest.
 @lean
 def place(
-    lanes: Int64Array,
-    actions: Int64Array,
-    active: BoolArray,
-    insertion: bool,
-    sparse: bool,
-    like: Timeline,
+    lanes: Int64Array, actions: Int64Array, active: BoolArray, insertion: bool, sparse: bool, like: Timeline
 ) -> None:
     """Take a decision in every active lane, or open the episode there if it is fresh.
 
@@ -56,11 +51,6 @@ def place(
     reward is then computed from planned times, which under the classic model are the simulated ones.
 
     Args:
-        lanes: row of a :class:`~hetgym.envs.place.state.PlaceRecord`.
-        actions: [L] devices.
-        active: [L] true for lanes to work on.
-        insertion: true if idle gaps are filled.
-        sparse: true if the whole return comes with the last reward.
         like: a timeline of the kind that lanes have: with bookings or without.
     """
     r = read_lanes(lanes)
@@ -72,36 +62,36 @@ def place(
 @step
 def place_one(r: PlaceRecord, lane: int, action: int, insertion: bool, sparse: bool, like: Timeline) -> None:
     """As :func:`place`, in one lane."""
-    b, seen = r.state, r.observation
+    board, seen = r.state, r.observation
     p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
     t = alike(r.placed[lane], like)
     if r.fresh[lane]:
         timeline.clear(t)
-        _clear(b, seen, lane)
+        _clear(board, seen, lane)
         r.fresh[lane] = False
     else:
         device = action
-        b.log[lane, b.turn[lane]] = action
-        _decide(p, tables, t, b, lane, device)
-        r.over[lane] = b.turn[lane] == len(tables.order)
-        _pay(b, r.reward, lane, r.over[lane], sparse)
-        _show_placed(p, tables, t, b, seen, lane, device)
+        board.log[lane, board.turn[lane]] = action
+        _decide(p, tables, t, board, lane, device)
+        r.over[lane] = board.turn[lane] == len(tables.order)
+        _pay(board, r.reward, lane, r.over[lane], sparse)
+        _show_placed(p, tables, t, board, seen, lane, device)
     if r.over[lane]:
         _clear_candidates(seen, lane)  # the mask stays, so that it is never empty
     else:
-        _look_ahead(p, tables, t, b, seen, lane, insertion)
+        _look_ahead(p, tables, t, board, seen, lane, insertion)
 
 
 @step
-def _clear(b: PlaceState, seen: PlaceObservation, lane: int) -> None:
+def _clear(board: PlaceState, seen: PlaceObservation, lane: int) -> None:
     """Set a lane to the beginning of an episode; the reference must be in place."""
-    b.turn[lane] = 0
-    b.scale[lane] = scale_of(b.reference[lane])
-    b.bound[lane] = b.last[lane] = 0.0
-    b.potential[lane] = b.reference[lane]
+    board.turn[lane] = 0
+    board.scale[lane] = scale_of(board.reference[lane])
+    board.bound[lane] = board.last[lane] = 0.0
+    board.potential[lane] = board.reference[lane]
     _clear_candidates(seen, lane)
     for device in range(seen.devices.shape[1]):
-        b.busy[lane, device] = b.held[lane, device] = b.peak[lane, device] = 0.0
+        board.busy[lane, device] = board.held[lane, device] = board.peak[lane, device] = 0.0
         seen.mask[lane, device] = 0
         seen.devices[lane, device, DeviceColumn.BUSY] = 0.0
         seen.devices[lane, device, DeviceColumn.AVAILABLE] = 0.0
@@ -117,47 +107,53 @@ def _clear_candidates(seen: PlaceObservation, lane: int) -> None:
 
 
 @step
-def _decide(p: ProblemArrays, tables: PlaceTables, t: Timeline, b: PlaceState, lane: int, device: int) -> None:
+def _decide(p: ProblemArrays, tables: PlaceTables, t: Timeline, board: PlaceState, lane: int, device: int) -> None:
     """Book the current operator on a device."""
-    operator = tables.order[b.turn[lane]]
-    b.held[lane, device] += _more(tables, t, operator, device)
-    timeline.book(p, t, operator, device, b.start[lane, device])
-    b.turn[lane] += 1
-    b.last[lane] = max(b.last[lane], b.finish[lane, device])
-    b.bound[lane] = b.ahead[lane, device]
-    b.busy[lane, device] += b.finish[lane, device] - b.start[lane, device]
-    b.peak[lane, device] = max(b.peak[lane, device], tables.working[operator])
+    operator = tables.order[board.turn[lane]]
+    board.held[lane, device] += _more(tables, t, operator, device)
+    timeline.book(p, t, operator, device, board.start[lane, device])
+    board.turn[lane] += 1
+    board.last[lane] = max(board.last[lane], board.finish[lane, device])
+    board.bound[lane] = board.ahead[lane, device]
+    board.busy[lane, device] += board.finish[lane, device] - board.start[lane, device]
+    board.peak[lane, device] = max(board.peak[lane, device], tables.working[operator])
 
 
 @step
-def _pay(b: PlaceState, reward: FloatArray, lane: int, over: bool, sparse: bool) -> None:
+def _pay(board: PlaceState, reward: FloatArray, lane: int, over: bool, sparse: bool) -> None:
     """Pay the decrease of the potential or, for sparse rewards, the whole return at the end."""
-    before = b.potential[lane]
-    b.potential[lane] = b.last[lane] if over else b.bound[lane]
-    total = before - b.potential[lane]
+    before = board.potential[lane]
+    board.potential[lane] = board.last[lane] if over else board.bound[lane]
+    total = before - board.potential[lane]
     if sparse:
-        total = b.reference[lane] - b.last[lane] if over else 0.0
-    reward[lane] = total / b.reference[lane] if b.reference[lane] > 0 else 0.0
+        total = board.reference[lane] - board.last[lane] if over else 0.0
+    reward[lane] = total / board.reference[lane] if board.reference[lane] > 0 else 0.0
 
 
 @step
 def _show_placed(
-    p: ProblemArrays, tables: PlaceTables, t: Timeline, b: PlaceState, seen: PlaceObservation, lane: int, device: int
+    p: ProblemArrays,
+    tables: PlaceTables,
+    t: Timeline,
+    board: PlaceState,
+    seen: PlaceObservation,
+    lane: int,
+    device: int,
 ) -> None:
     """Write the last decision into the observation."""
-    scale, operator = b.scale[lane], tables.order[b.turn[lane] - 1]
+    scale, operator = board.scale[lane], tables.order[board.turn[lane] - 1]
     if seen.operators.shape[1] > 0:
         row = seen.operators[lane, operator]
         row[OperatorColumn.IS_PLACED] = 1.0
         row[OperatorColumn.IS_CURRENT] = 0.0
-        row[OperatorColumn.START] = share(b.start[lane, device], scale)
-        row[OperatorColumn.FINISH] = share(b.finish[lane, device], scale)
+        row[OperatorColumn.START] = share(board.start[lane, device], scale)
+        row[OperatorColumn.FINISH] = share(board.finish[lane, device], scale)
         seen.assignment[lane, operator] = device
     devices = seen.devices[lane]
-    devices[device, DeviceColumn.BUSY] = share(b.busy[lane, device], scale)
+    devices[device, DeviceColumn.BUSY] = share(board.busy[lane, device], scale)
     devices[device, DeviceColumn.AVAILABLE] = share(last_end(t.busy, device), scale)
     for other in range(p.cost.shape[1]):
-        devices[other, DeviceColumn.SHARE] = t.busy.size[other] / b.turn[lane]
+        devices[other, DeviceColumn.SHARE] = t.busy.size[other] / board.turn[lane]
 
 
 # After each device: best is the least bound so far; legal counts the devices with enough free memory; roomiest is the
@@ -167,13 +163,13 @@ def _look_ahead(
     p: ProblemArrays,
     tables: PlaceTables,
     t: Timeline,
-    b: PlaceState,
+    board: PlaceState,
     seen: PlaceObservation,
     lane: int,
     insertion: bool,
 ) -> None:
     """Compute and write the results of placing the current operator on each device; completions are the bounds."""
-    turn, scale = b.turn[lane], b.scale[lane]
+    turn, scale = board.turn[lane], board.scale[lane]
     operator = tables.order[turn]
     seen.current[lane, 0] = operator
     if seen.operators.shape[1] > 0:
@@ -184,18 +180,18 @@ def _look_ahead(
         row = seen.candidates[lane, device]
         duration = p.cost[operator, device]
         if duration == np.inf:
-            b.start[lane, device] = b.finish[lane, device] = np.inf
-            b.ahead[lane, device] = b.completion[lane, device] = np.inf
+            board.start[lane, device] = board.finish[lane, device] = np.inf
+            board.ahead[lane, device] = board.completion[lane, device] = np.inf
             for column in range(len(row)):
                 row[column] = CLIP
             continue
         ready = timeline.data_ready(p, t, operator, device)
         start = timeline.start_after(p, t, operator, device, ready, insertion)
         finish = start + duration
-        ahead = max(b.bound[lane], finish + tables.tail[operator, device])
+        ahead = max(board.bound[lane], finish + tables.tail[operator, device])
         best = min(best, ahead)
-        b.start[lane, device], b.finish[lane, device] = start, finish
-        b.ahead[lane, device] = b.completion[lane, device] = ahead
+        board.start[lane, device], board.finish[lane, device] = start, finish
+        board.ahead[lane, device] = board.completion[lane, device] = ahead
         row[CandidateColumn.COST] = share(duration, scale)
         row[CandidateColumn.READY] = share(ready, scale)
         row[CandidateColumn.START] = share(start, scale)
@@ -203,7 +199,7 @@ def _look_ahead(
         row[CandidateColumn.WAIT] = share(start - ready, scale)
         row[CandidateColumn.COST_TO_GO] = share(tables.optimistic[operator, device], scale)
         row[CandidateColumn.BOUND] = share(ahead, scale)
-        room = _room(tables, t, b, lane, operator, device)
+        room = _room(tables, t, board, lane, operator, device)
         if room >= 0:
             seen.mask[lane, device] = 1
             legal += 1
@@ -211,19 +207,19 @@ def _look_ahead(
             most, roomiest = room, device
     if legal == 0:
         seen.mask[lane, roomiest] = 1
-    show_completion(p, b, seen, lane, operator, best)
+    show_completion(p, board, seen, lane, operator, best)
 
 
 @step
 def show_completion(
-    p: ProblemArrays, b: PlaceState, seen: PlaceObservation, lane: int, operator: int, best: float
+    p: ProblemArrays, board: PlaceState, seen: PlaceObservation, lane: int, operator: int, best: float
 ) -> None:
     """Write the completions, and the regrets: their differences to the least one [s]."""
     for device in range(p.cost.shape[1]):
         if p.cost[operator, device] < np.inf:
-            completion, row = b.completion[lane, device], seen.candidates[lane, device]
-            row[CandidateColumn.COMPLETION] = share(completion, b.scale[lane])
-            row[CandidateColumn.REGRET] = share(completion - best, b.scale[lane])
+            completion, row = board.completion[lane, device], seen.candidates[lane, device]
+            row[CandidateColumn.COMPLETION] = share(completion, board.scale[lane])
+            row[CandidateColumn.REGRET] = share(completion - best, board.scale[lane])
 
 
 @step
@@ -234,21 +230,19 @@ def _more(tables: PlaceTables, t: Timeline, operator: int, device: int) -> float
 
 
 @step
-def _room(tables: PlaceTables, t: Timeline, b: PlaceState, lane: int, operator: int, device: int) -> float:
+def _room(tables: PlaceTables, t: Timeline, board: PlaceState, lane: int, operator: int, device: int) -> float:
     """Free memory of a device after placing an operator there, at most; negative if it must be exceeded [byte]."""
-    need = b.held[lane, device] + _more(tables, t, operator, device)
-    return float(tables.capacity[device] - need - max(b.peak[lane, device], tables.working[operator]))
+    need = board.held[lane, device] + _more(tables, t, operator, device)
+    return float(tables.capacity[device] - need - max(board.peak[lane, device], tables.working[operator]))
 
 
 def decoded(problem: Problem, placed: Timeline, decode: str, runtime: Runtime) -> tuple[Schedule, float]:
     """The schedule of a finished episode, and its makespan under a runtime [s].
 
     Args:
-        problem: the problem.
         placed: the complete timeline.
         decode: rule that gives the start times; on ties ``"best"`` takes the first of
             :data:`~hetgym.planning.decode.DECODES`.
-        runtime: the runtime that gives the makespan.
     """
     best: tuple[Schedule, float] | None = None
     for how in decoding.DECODES if decode == "best" else (decode,):

@@ -20,39 +20,24 @@ from hetgym.sim import Runtime, simulate
 
 
 class ScheduleInstance(NamedTuple):
-    """A problem with the tables that are computed once for all of its episodes.
+    """A problem with the tables that are computed once for all of its episodes."""
 
-    Attributes:
-        problem: the problem.
-        order: [n] operators by descending upward rank.
-        upward: [n] upward rank [s].
-        downward: [n] downward rank [s].
-        optimistic: [n, d] PEFT's optimistic cost to an exit [s].
-        tail: [n, d] proven least time from the operator's finish to the end [s].
-        bonus: [n, d] added to finish times when the completion compares devices [s].
-        reference: makespan, or mean time of jobs, that returns compare with [s].
-        alone: makespan of all operators on the best single device under the runtime [s].
-        path: length of the critical path with every operator on its fastest device [s].
-    """
-
-    problem: Problem
-    order: IntArray
-    upward: FloatArray
-    downward: FloatArray
-    optimistic: FloatArray
-    tail: FloatArray
-    bonus: FloatArray
-    reference: float
-    alone: float
-    path: float
+    problem: Problem  # the problem
+    order: IntArray  # [n] operators by descending upward rank
+    upward: FloatArray  # [n] upward rank [s]
+    downward: FloatArray  # [n] downward rank [s]
+    optimistic: FloatArray  # [n, d] PEFT's optimistic cost to an exit [s]
+    tail: FloatArray  # [n, d] proven least time from the operator's finish to the end [s]
+    bonus: FloatArray  # [n, d] added to finish times when the completion compares devices [s]
+    reference: float  # makespan, or mean time of jobs, that returns compare with [s]
+    alone: float  # makespan of all operators on the best single device under the runtime [s]
+    path: float  # length of the critical path with every operator on its fastest device [s]
 
 
 def prepare(problem: Problem, runtime: Runtime, completion: str, reference: float | None = None) -> ScheduleInstance:
     """Compute the instance of a problem.
 
     Args:
-        problem: the problem.
-        runtime: the runtime that gives makespans.
         completion: see :class:`~hetgym.envs.HetScheduleEnv`; with ``"eft+oct"`` the bonus is the optimistic cost.
         reference: makespan that returns compare with [s]; None = that of HEFT's schedule for the runtime.
     """
@@ -64,18 +49,10 @@ def prepare(problem: Problem, runtime: Runtime, completion: str, reference: floa
     path = _fill(p, weight, communication, queue, upward, downward, optimistic, tail, order, fastest, begin)
     if reference is None:
         reference = _planned_makespan(problem, order) if runtime.is_classic else heft_makespan(problem, runtime)
-    return ScheduleInstance(
-        problem=problem,
-        order=order,
-        upward=upward,
-        downward=downward,
-        optimistic=optimistic,
-        tail=tail,
-        bonus=optimistic if completion == "eft+oct" else np.zeros((n, d)),
-        reference=reference,
-        alone=metrics.single_device_makespan(problem, runtime, order),
-        path=path,
-    )
+    bonus = optimistic if completion == "eft+oct" else np.zeros((n, d))
+    alone = metrics.single_device_makespan(problem, runtime, order)
+    tables = order, upward, downward, optimistic, tail, bonus
+    return ScheduleInstance(problem, *tables, reference, alone, path)
 
 
 @lean

@@ -20,7 +20,7 @@ from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.envs.core.features import Column, features_of
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.scaling import CLIP, scale_of, share
-from hetgym.envs.core.spaces import blank, feature_box
+from hetgym.envs.core.spaces import blank, graph_space, number_box
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.problem import ProblemArrays
 
@@ -65,39 +65,16 @@ class CandidateColumn(Column):
     REGRET = "reference", "completion minus the best device's completion"
 
 
-OPERATOR_FEATURES = features_of(OperatorColumn)
-"""Columns of ``obs["operators"]``."""
-
-DEVICE_FEATURES = features_of(DeviceColumn)
-"""Columns of ``obs["devices"]``."""
-
-CANDIDATE_FEATURES = features_of(CandidateColumn)
-"""Columns of ``obs["candidates"]``."""
-
-NARROW = ("candidates", "devices", "action_mask")
-"""Keys that the levels ``candidates`` and ``flat`` contain; ``flat`` concatenates them in this order, row by row."""
+OPERATOR_FEATURES = features_of(OperatorColumn)  # Columns of `obs["operators"]`
+DEVICE_FEATURES = features_of(DeviceColumn)  # Columns of `obs["devices"]`
+CANDIDATE_FEATURES = features_of(CandidateColumn)  # Columns of `obs["candidates"]`
 
 
 def place_space(padding: GraphPadding) -> spaces.Dict:
     """The space of observations of the whole graph."""
-    n, e, d = padding.operators, max(1, padding.edges), padding.devices
-    return spaces.Dict(
-        {
-            "operators": feature_box(n, len(OperatorColumn)),
-            "costs": feature_box(n, d),
-            "assignment": spaces.Box(-1, d - 1, (n,), np.int64),
-            "edges": spaces.Box(0, n - 1, (2, e), np.int64),
-            "edge_transfer": feature_box(e),
-            "devices": feature_box(d, len(DeviceColumn)),
-            "links": feature_box(d, d),
-            "candidates": feature_box(d, len(CandidateColumn)),
-            "current": spaces.Box(0, n - 1, (1,), np.int64),
-            "operator_mask": spaces.MultiBinary(n),
-            "edge_mask": spaces.MultiBinary(e),
-            "device_mask": spaces.MultiBinary(d),
-            "action_mask": spaces.MultiBinary(d),
-        }
-    )
+    n, d = padding.operators, padding.devices
+    more = {"assignment": number_box(-1, d - 1, n), "current": number_box(0, n - 1, 1)}
+    return graph_space(padding, d, (OperatorColumn, DeviceColumn, CandidateColumn), **more)
 
 
 def fixed(instance: ScheduleInstance, padding: GraphPadding, whole: bool = True) -> dict[str, npt.NDArray[Any]]:
@@ -105,7 +82,6 @@ def fixed(instance: ScheduleInstance, padding: GraphPadding, whole: bool = True)
 
     Args:
         instance: the problem, which must fit within the padding.
-        padding: sizes of the observations.
         whole: false to fill in only what the levels ``candidates`` and ``flat`` contain.
 
     Returns:
@@ -194,8 +170,8 @@ def _write_fixed(
         seen.operator_mask[i] = 1
     for a in range(d):
         seen.device_mask[a] = 1
-        for b in range(d):
-            seen.links[a, b] = share(p.latency[a, b] + mean_bytes / p.bandwidth[a, b], scale)
+        for other in range(d):
+            seen.links[a, other] = share(p.latency[a, other] + mean_bytes / p.bandwidth[a, other], scale)
 
 
 @lru_cache(maxsize=16)

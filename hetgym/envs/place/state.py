@@ -20,37 +20,21 @@ from hetgym.weights import SharedWeights, unshared
 
 @record
 class PlaceTables(NamedTuple):
-    """A problem's tables for kernels; read-only, computed once for each problem.
+    """A problem's tables for kernels; read-only, computed once for each problem."""
 
-    Attributes:
-        order: [n] operators in the order of decisions.
-        optimistic: [n, d] PEFT's optimistic cost to an exit [s].
-        tail: [n, d] proven least time from the operator's finish to the end [s].
-        bonus: [n, d] added to finish times when the completion compares devices [s].
-        free: [n] -1: no operator's device is fixed.
-        weights: [n] bytes that stay on the operator's device; ``shared``: those that other operators read, too.
-        working: [n] bytes of its inputs and outputs.
-        capacity: [d] memory of each device [byte]; inf where memory is ignored.
-    """
-
-    order: IntArray
-    optimistic: FloatArray
-    tail: FloatArray
-    bonus: FloatArray
-    free: IntArray
-    weights: FloatArray
-    shared: SharedWeights
-    working: FloatArray
-    capacity: FloatArray
+    order: IntArray  # [n] operators in the order of decisions
+    optimistic: FloatArray  # [n, d] PEFT's optimistic cost to an exit [s]
+    tail: FloatArray  # [n, d] proven least time from the operator's finish to the end [s]
+    bonus: FloatArray  # [n, d] added to finish times when the completion compares devices [s]
+    free: IntArray  # [n] -1: no operator's device is fixed
+    weights: FloatArray  # [n] bytes that stay on the operator's device
+    shared: SharedWeights  # those that other operators read, too
+    working: FloatArray  # [n] bytes of its inputs and outputs
+    capacity: FloatArray  # [d] memory of each device [byte]; inf where memory is ignored
 
 
 def tables_of(instance: ScheduleInstance, memory: str) -> PlaceTables:
-    """The tables of an instance.
-
-    Args:
-        instance: the instance.
-        memory: ``"mask"`` to respect the devices' capacities, ``"ignore"`` not to.
-    """
+    """The tables of an instance; ``memory``: ``"mask"`` to respect the devices' capacities, ``"ignore"`` not to."""
     problem = instance.problem
     working = problem.output_bytes.copy()
     np.add.at(working, problem.edge_target, problem.edge_bytes)
@@ -72,40 +56,24 @@ def tables_of(instance: ScheduleInstance, memory: str) -> PlaceTables:
 
 @record
 class PlaceState(NamedTuple):
-    """The state of the episodes, apart from their timelines.
+    """The state of the episodes, apart from their timelines."""
 
-    Attributes:
-        turn: [L] number of operators that are placed.
-        reference: [L] makespan that returns compare with [s].
-        scale: [L] 1 / reference; 0 if that is 0 [1/s].
-        bound: [L] proven lower bound on the makespan, given the operators that are placed [s].
-        potential: [L] estimate of the makespan whose decrease is the reward [s]: the reference at the start, then
-            the bound, at the end the makespan.
-        last: [L] latest finish of a placed operator [s].
-        start: [L, D] start of the current operator on each device [s]; inf where it cannot run.
-        finish: [L, D] its finish there [s].
-        ahead: [L, D] the bound after placing it there [s].
-        completion: [L, D] the completion after placing it there [s].
-        busy: [L, D] summed run time of the operators on each device [s].
-        held: [L, D] weights of these operators [byte].
-        peak: [L, D] largest working set among them [byte].
-        log: [L, N] actions as they were passed.
-    """
-
-    turn: Int64Array
-    reference: FloatArray
-    scale: FloatArray
-    bound: FloatArray
+    turn: Int64Array  # [L] number of operators that are placed
+    reference: FloatArray  # [L] makespan that returns compare with [s]
+    scale: FloatArray  # [L] 1 / reference; 0 if that is 0 [1/s]
+    bound: FloatArray  # [L] proven lower bound on the makespan, given the operators that are placed [s]
+    # [L] estimate of the makespan whose decrease is the reward [s]: the reference at the start, then the bound, at the
+    # end the makespan
     potential: FloatArray
-    last: FloatArray
-    start: FloatArray
-    finish: FloatArray
-    ahead: FloatArray
-    completion: FloatArray
-    busy: FloatArray
-    held: FloatArray
-    peak: FloatArray
-    log: Int64Array
+    last: FloatArray  # [L] latest finish of a placed operator [s]
+    start: FloatArray  # [L, D] start of the current operator on each device [s]; inf where it cannot run
+    finish: FloatArray  # [L, D] its finish there [s]
+    ahead: FloatArray  # [L, D] the bound after placing it there [s]
+    completion: FloatArray  # [L, D] the completion after placing it there [s]
+    busy: FloatArray  # [L, D] summed run time of the operators on each device [s]
+    held: FloatArray  # [L, D] weights of these operators [byte]
+    peak: FloatArray  # [L, D] largest working set among them [byte]
+    log: Int64Array  # [L, N] actions as they were passed
 
 
 def new_state(lanes: int, operators: int, devices: int) -> PlaceState:
@@ -118,54 +86,32 @@ def new_state(lanes: int, operators: int, devices: int) -> PlaceState:
 
 @record
 class PlaceObservation(NamedTuple):
-    """The part of the observations that changes from step to step; see :mod:`hetgym.envs.place.observation`.
+    """The part of the observations that changes from step to step; see :mod:`hetgym.envs.place.observation`."""
 
-    Attributes:
-        operators: [L, N, 12], or [L, 0, 12] at levels without the graph.
-        assignment: [L, N], or [L, 0].
-        devices: [L, D, 4].
-        candidates: [L, D, 9].
-        current: [L, 1].
-        mask: [L, D].
-    """
-
-    operators: Float32Array
-    assignment: Int64Array
-    devices: Float32Array
-    candidates: Float32Array
-    current: Int64Array
-    mask: Int8Array
+    operators: Float32Array  # [L, N, 12], or [L, 0, 12] at levels without the graph
+    assignment: Int64Array  # [L, N], or [L, 0]
+    devices: Float32Array  # [L, D, 4]
+    candidates: Float32Array  # [L, D, 9]
+    current: Int64Array  # [L, 1]
+    mask: Int8Array  # [L, D]
 
 
 @record
 class PlaceRecord(NamedTuple):
-    """The arrays that the kernels need of the lanes, as one record.
+    """The arrays that the kernels need of the lanes, as one record."""
 
-    Attributes:
-        problems: [L, …] rows of records: :class:`~hetgym.problem.ProblemArrays`.
-        tables: [L, …] rows of records: :class:`PlaceTables`.
-        placed: [L, …] rows of records: :class:`~hetgym.planning.timeline.Timeline`.
-        spare: [L, …] rows of records: timelines of the same sizes, as scratch.
-        state: of all lanes.
-        observation: of all lanes.
-        reward: [L] of the last step.
-        over: [L] true where the episode is over.
-        fresh: [L] true where an episode is to be opened.
-    """
-
-    problems: Int64Array
-    tables: Int64Array
-    placed: Int64Array
-    spare: Int64Array
-    state: PlaceState
-    observation: PlaceObservation
-    reward: FloatArray
-    over: BoolArray
-    fresh: BoolArray
+    problems: Int64Array  # [L, …] rows of records: ProblemArrays
+    tables: Int64Array  # [L, …] rows of records: PlaceTables
+    placed: Int64Array  # [L, …] rows of records: Timeline
+    spare: Int64Array  # [L, …] rows of records: timelines of the same sizes, as scratch
+    state: PlaceState  # of all lanes
+    observation: PlaceObservation  # of all lanes
+    reward: FloatArray  # [L] of the last step
+    over: BoolArray  # [L] true where the episode is over
+    fresh: BoolArray  # [L] true where an episode is to be opened
 
 
-ANY = Problem.from_arrays(np.ones((1, 1)), [])
-"""A problem, for examples of records."""
+ANY = Problem.from_arrays(np.ones((1, 1)), [])  # A problem, for examples of records
 
 
 def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
@@ -176,22 +122,14 @@ def _examples() -> tuple[ProblemArrays, PlaceTables, Timeline, PlaceRecord]:
     busy = Intervals(table, table, numbers, numbers, number, numbers, table, number, number, whole)
     placed = Timeline(number, whole, whole, busy)
     rows = np.zeros((1, 1), np.int64)
-    observation = PlaceObservation(
-        np.zeros((1, 1, 1), np.float32),
-        rows,
-        np.zeros((1, 1, 1), np.float32),
-        np.zeros((1, 1, 1), np.float32),
-        rows,
-        np.zeros((1, 1), np.int8),
-    )
+    cube, mask = np.zeros((1, 1, 1), np.float32), np.zeros((1, 1), np.int8)
+    observation = PlaceObservation(cube, rows, cube, cube, rows, mask)
     over = np.zeros(1, np.bool_)
     record = PlaceRecord(rows, rows, rows, rows, new_state(1, 1, 1), observation, whole, over, over)
     return ANY.arrays, tables, placed, record
 
 
-PROBLEM, TABLES, TIMELINE, RECORD = _examples()
-"""Examples of the records that lanes hold."""
-
+PROBLEM, TABLES, TIMELINE, RECORD = _examples()  # Examples of the records that lanes hold
 read_problem = reader(PROBLEM)
 read_tables = reader(TABLES)
 read_lanes = reader(RECORD)

@@ -20,13 +20,7 @@ from hetgym.envs.split.state import LaneState, SplitObservation, SplitRecord, Sp
 
 @lean
 def choose(lanes: Int64Array, actions: Int64Array, active: BoolArray) -> None:
-    """Note the entry that is chosen in every active lane.
-
-    Args:
-        lanes: row of a :class:`~hetgym.envs.split.state.SplitRecord`.
-        actions: [L] legal entries of the menu.
-        active: [L] true for lanes to work on.
-    """
+    """Note the entry that is chosen in every active lane; ``actions``: [L] legal entries of the menu."""
     r = read_lanes(lanes)
     for lane in range(len(active)):
         if active[lane]:
@@ -40,10 +34,6 @@ def measure_lanes(lanes: Int64Array, active: BoolArray) -> bool:
     """:func:`~hetgym.envs.split.joining.measure` the problem of every active lane that splits its operator.
 
     Where the split makes an operator that no device can run, the operator stays whole.
-
-    Args:
-        lanes: row of a :class:`~hetgym.envs.split.state.SplitRecord`.
-        active: [L] true for lanes to work on.
 
     Returns:
         True if all fit; otherwise ``fits`` of the state says what is lacking.
@@ -67,12 +57,7 @@ def measure_lanes(lanes: Int64Array, active: BoolArray) -> bool:
 
 @lean
 def price_lanes(lanes: Int64Array, shared: Int64Array) -> None:
-    """Price the problem that was measured, in every lane of a list that splits its operator.
-
-    Args:
-        lanes: row of a :class:`~hetgym.envs.split.state.SplitRecord`.
-        shared: list of lanes, which other threads may take from, too.
-    """
+    """Price the problem that was measured, in every lane of a list that splits its operator."""
     r = read_lanes(lanes)
     state = r.state
     lane = take(shared)
@@ -89,11 +74,6 @@ def settle(lanes: Int64Array, active: BoolArray, sparse: bool) -> None:
     """Take the decision that was chosen and priced in every active lane, or open the episode there if it is fresh.
 
     A fresh lane's rows, makespan, loads and fixed observations must be in place.
-
-    Args:
-        lanes: row of a :class:`~hetgym.envs.split.state.SplitRecord`.
-        active: [L] true for lanes to work on.
-        sparse: true if the whole return comes with the last reward.
     """
     r = read_lanes(lanes)
     state, seen = r.state, r.observation

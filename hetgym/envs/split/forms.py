@@ -29,56 +29,37 @@ from hetgym.graph.transforms.splitting import joints
 UNCUT, OVERLAPPING = -1, -2
 """Numbers of cuts that cancel with no other: results that are whole or summed, and operands whose parts overlap."""
 
-SCATTERS, PARTS, GATHERS, RESULT = range(4)
-"""Fields of :attr:`FormArrays.shape`."""
+SCATTERS, PARTS, GATHERS, RESULT = range(4)  # Fields of FormArrays.shape
 
 
 @record
 class FormArrays(NamedTuple):
-    """An operator in one way of splitting it, as kernels see it: s scatters, p parts, and a gather if it is split.
+    """An operator in one way of splitting it, as kernels see it: s scatters, p parts, and a gather if it is split."""
 
-    Attributes:
-        cost: [s + p + g, d] run times of scatters, parts and gather [s]; ``mean``: over the devices that can run each.
-        output: [s + p + g] bytes of outputs.
-        shape: s, p, g, and the number of the cut of the result.
-        deals: [3, s] operator that is dealt out, its slot, and number of the cut; ``deal_bytes``: [s] of that output.
-        reads: [2, r] scatter, and part that reads from it; ``read_bytes``: [r].
-        wholes: [3, w] operator and slot that are read as a whole, and part that reads them; ``whole_bytes``: [w].
-        part_bytes: [p] of what the gather reads.
-        readers, constants: [c] part, and number of a named constant that it reads; ``constant_bytes``: [c].
-        unnamed: [p] bytes of constants without a name.
-    """
-
-    cost: FloatArray
-    mean: FloatArray
-    output: FloatArray
-    shape: Int64Array
-    deals: Int64Array
-    deal_bytes: FloatArray
-    reads: Int64Array
-    read_bytes: FloatArray
-    wholes: Int64Array
-    whole_bytes: FloatArray
-    part_bytes: FloatArray
-    readers: Int64Array
+    cost: FloatArray  # [s + p + g, d] run times of scatters, parts and gather [s]
+    mean: FloatArray  # over the devices that can run each
+    output: FloatArray  # [s + p + g] bytes of outputs
+    shape: Int64Array  # s, p, g, and the number of the cut of the result
+    deals: Int64Array  # [3, s] operator that is dealt out, its slot, and number of the cut
+    deal_bytes: FloatArray  # [s] of that output
+    reads: Int64Array  # [2, r] scatter, and part that reads from it
+    read_bytes: FloatArray  # [r]
+    wholes: Int64Array  # [3, w] operator and slot that are read as a whole, and part that reads them
+    whole_bytes: FloatArray  # [w]
+    part_bytes: FloatArray  # [p] of what the gather reads
+    readers: Int64Array  # readers, constants: [c] part, and number of a named constant that it reads
     constants: Int64Array
-    constant_bytes: FloatArray
-    unnamed: FloatArray
+    constant_bytes: FloatArray  # [c]
+    unnamed: FloatArray  # [p] bytes of constants without a name
 
 
 @record
 class GraphForms(NamedTuple):
-    """The forms of a graph of b operators, as kernels see them.
+    """The forms of a graph of b operators, as kernels see them."""
 
-    Attributes:
-        table: [f, …] rows of :class:`FormArrays`; a row of zeros is a form that has not been made.
-        first: [b] the form of operator i by entry a of the menu is row ``first[i] + a``.
-        turn: [b] decision that sets the operator's entry; -1 if it stays whole.
-    """
-
-    table: Int64Array
-    first: Int64Array
-    turn: Int64Array
+    table: Int64Array  # [f, …] rows of FormArrays; a row of zeros is a form that has not been made
+    first: Int64Array  # [b] the form of operator i by entry a of the menu is row `first[i] + a`
+    turn: Int64Array  # [b] decision that sets the operator's entry; -1 if it stays whole
 
 
 _NO, _NONE = np.zeros((0, 0)), np.zeros(0)
@@ -88,26 +69,18 @@ FORM = FormArrays(
 )
 """An example of the record."""
 
-GRAPH = GraphForms(_ENDS, _NUMBERS, _NUMBERS)
-"""An example of the record."""
-
+GRAPH = GraphForms(_ENDS, _NUMBERS, _NUMBERS)  # An example of the record
 read_form = reader(FORM)
 read_graph = reader(GRAPH)
 
 
 class Forms:
-    """The forms of one graph on a platform.
-
-    Args:
-        instance: the graph on a platform, with the ways of splitting its key operators. No operator of the graph may
-            be a part of an earlier split.
-        menu: the choices that these ways belong to.
+    """The forms of one graph on a platform; no operator may be a part of an earlier split.
 
     Attributes:
-        arrays: of all forms that have been made, for kernels; those of unsplit operators have been.
+        arrays: of all forms that have been made, for kernels; those of whole operators have been.
         row: of that record.
         members: row of a form -> its scatters, parts and gather.
-        constants: number of named constants that they read.
     """
 
     def __init__(self, instance: SplitInstance, menu: Sequence[Choice]) -> None:

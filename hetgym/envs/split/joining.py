@@ -27,86 +27,60 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.sim.memory import Changes, new_changes, write_changes, write_peaks
 from hetgym.transfer import transfer_time
 
-OPERATORS, EDGES, CONSTANTS, STUCK = range(4)
-"""Fields of :attr:`DeskArrays.size`."""
-
-READ, SPARED = 1, 2
-"""Bits of :attr:`DeskArrays.result`: a reader needs the whole result; a reader takes the parts one by one."""
+OPERATORS, EDGES, CONSTANTS, STUCK = range(4)  # Fields of DeskArrays.size
+READ, SPARED = 1, 2  # Bits of DeskArrays.result: a reader needs the whole result; a reader takes the parts one by one
 
 
 @record
 class DeskArrays(NamedTuple):
-    """Room for a problem in the making: n operators that take the place of b, e edges, c named constants, d devices.
+    """Room for a problem in the making: n operators that take the place of b, e edges, c named constants, d devices."""
 
-    Attributes:
-        size: n, e, c, and the number of operators that no device can run.
-        form: [b] row of each operator's form; ``result``: [b] how its result is read, :data:`READ` and :data:`SPARED`.
-        offset: [b] where its form begins; ``first``: [b] its first part; ``last``: [b] the one with the whole result.
-        holds: [d, c] whether a device holds each constant.
-        transfer: [2] mean latency [s], and mean time that a byte takes [s].
-        source, slot, target: [e] ends of the edges as they come; ``bytes``: [e].
-        member: [n] place of each operator among the scatters, parts and gather of its form.
-        cost: [n, d] run times [s]; ``mean``: [n] over devices; ``output``, ``weights``: [n] bytes.
-        latency, bandwidth: [d, d] of the platform.
-        start, payload, delay: [e] source, bytes and mean transfer time [s] of each edge, sorted by source.
-        after, before: successors and predecessors.
-        order, position: [n] Kahn's order and its inverse.
-    """
-
-    size: Int64Array
-    form: Int64Array
-    result: Int64Array
-    offset: Int64Array
-    first: Int64Array
-    last: Int64Array
-    holds: npt.NDArray[np.bool_]
-    transfer: FloatArray
-    source: IntArray
+    size: Int64Array  # n, e, c, and the number of operators that no device can run
+    form: Int64Array  # [b] row of each operator's form
+    result: Int64Array  # [b] how its result is read, READ and SPARED
+    offset: Int64Array  # [b] where its form begins
+    first: Int64Array  # [b] its first part
+    last: Int64Array  # [b] the one with the whole result
+    holds: npt.NDArray[np.bool_]  # [d, c] whether a device holds each constant
+    transfer: FloatArray  # [2] mean latency [s], and mean time that a byte takes [s]
+    source: IntArray  # source, slot, target: [e] ends of the edges as they come
     slot: IntArray
     target: IntArray
-    bytes: FloatArray
-    member: IntArray
-    cost: FloatArray
-    mean: FloatArray
-    output: FloatArray
-    weights: FloatArray
-    latency: FloatArray
-    bandwidth: FloatArray
-    start: IntArray
-    payload: FloatArray
-    delay: FloatArray
-    after: Adjacency
-    before: Adjacency
-    order: IntArray
-    position: IntArray
+    bytes: FloatArray  # [e]
+    member: IntArray  # [n] place of each operator among the scatters, parts and gather of its form
+    cost: FloatArray  # [n, d] run times [s]
+    mean: FloatArray  # [n] over devices
+    output: FloatArray  # [n] bytes
+    weights: FloatArray  # [n] bytes
+    latency: FloatArray  # [d, d] of the platform [s]
+    bandwidth: FloatArray  # [d, d] of the platform [byte/s]
+    start: IntArray  # [e] source of each edge, sorted by source
+    payload: FloatArray  # [e] its bytes
+    delay: FloatArray  # [e] its mean transfer time [s]
+    after: Adjacency  # successors
+    before: Adjacency  # predecessors
+    order: IntArray  # [n] Kahn's order
+    position: IntArray  # [n] its inverse
 
 
 @record
 class DeskRecord(NamedTuple):
-    """A desk, as kernels see it.
+    """A desk, as kernels see it."""
 
-    Attributes:
-        joined: the problem in the making, writable.
-        problem: the same as HEFT reads it, with ``mean`` and ``delay``.
-        placed, queue, rank, turns, free, bonus: of HEFT.
-        sent, arrived: [e] times of transfers [s].
-        changes: allocations and releases; ``used``: [d] bytes.
-    """
-
-    joined: DeskArrays
-    problem: ProblemArrays
+    joined: DeskArrays  # the problem in the making, writable
+    problem: ProblemArrays  # the same as HEFT reads it, with `mean` and `delay`
     mean: FloatArray
     delay: FloatArray
-    placed: Timeline
+    placed: Timeline  # this and the next five are of HEFT
     queue: ReadyQueue
     rank: FloatArray
     turns: IntArray
     free: IntArray
     bonus: FloatArray
-    sent: FloatArray
-    arrived: FloatArray
-    changes: Changes
-    used: FloatArray
+    sent: FloatArray  # [e] times of transfers [s]
+    arrived: FloatArray  # [e]
+    changes: Changes  # allocations and releases
+    used: FloatArray  # [d] bytes
 
 
 class Room(NamedTuple):
@@ -120,8 +94,8 @@ class Room(NamedTuple):
 
 def grown(room: Room, size: Int64Array) -> Room:
     """A room in which a problem of some :attr:`DeskArrays.size` fits, and some larger ones."""
-    n, e, c = (size[:3] * 3 // 2).tolist()
-    return Room(room.graph, max(room.operators, n), max(room.edges, e), max(room.constants, c))
+    n, e, constants = (size[:3] * 3 // 2).tolist()
+    return Room(room.graph, max(room.operators, n), max(room.edges, e), max(room.constants, constants))
 
 
 class Desk:
@@ -132,7 +106,6 @@ class Desk:
 
     Args:
         devices: number of devices.
-        room: what the desk has room for.
 
     Attributes:
         arrays: all of them, as long as there is room.
@@ -161,15 +134,15 @@ class Desk:
 
 
 def _new_desk(d: int, room: Room) -> DeskRecord:
-    b, n, e, c = room
+    graph, n, e, constants = room
 
     def ints(count: int) -> IntArray:
         return np.zeros(count, np.int32)
 
-    form, result, offset, first, last = (np.zeros(b, np.int64) for _ in range(5))
+    form, result, offset, first, last = (np.zeros(graph, np.int64) for _ in range(5))
     joined = DeskArrays(
         size=np.zeros(4, np.int64), form=form, result=result, offset=offset, first=first, last=last,
-        holds=np.zeros((d, c), np.bool_), transfer=np.zeros(2),
+        holds=np.zeros((d, constants), np.bool_), transfer=np.zeros(2),
         source=ints(e), slot=ints(e), target=ints(e), bytes=np.zeros(e),
         member=ints(n), cost=np.zeros((n, d)), mean=np.zeros(n), output=np.zeros(n), weights=np.zeros(n),
         latency=np.zeros((d, d)), bandwidth=np.zeros((d, d)), start=ints(e), payload=np.zeros(e), delay=np.zeros(e),
@@ -189,16 +162,16 @@ _EMPTY = Problem.from_arrays(np.ones((1, 1)), [])
 
 def sized(desk: DeskRecord, n: int, e: int) -> DeskRecord:
     """A desk of exactly n operators and e edges, on the same memory."""
-    s = desk.joined
+    full = desk.joined
 
     def rows(a: Adjacency) -> Adjacency:
         return Adjacency(a.pointer[: n + 1], a.node[:e], a.edge[:e])
 
-    joined = s._replace(
-        source=s.source[:e], slot=s.slot[:e], target=s.target[:e], bytes=s.bytes[:e],
-        member=s.member[:n], cost=s.cost[:n], mean=s.mean[:n], output=s.output[:n], weights=s.weights[:n],
-        start=s.start[:e], payload=s.payload[:e], delay=s.delay[:e], after=rows(s.after), before=rows(s.before),
-        order=s.order[:n], position=s.position[:n],
+    joined = full._replace(
+        source=full.source[:e], slot=full.slot[:e], target=full.target[:e], bytes=full.bytes[:e],
+        member=full.member[:n], cost=full.cost[:n], mean=full.mean[:n], output=full.output[:n],
+        weights=full.weights[:n], start=full.start[:e], payload=full.payload[:e], delay=full.delay[:e],
+        after=rows(full.after), before=rows(full.before), order=full.order[:n], position=full.position[:n],
     )  # fmt: skip
     problem = desk.problem._replace(
         cost=_seen(joined.cost), successor_pointer=_seen(joined.after.pointer), successor=_seen(joined.after.node),
@@ -222,13 +195,9 @@ def _seen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     return frozen(array.view())
 
 
-DESK = sized(_new_desk(1, Room(2, 2, 2, 2)), 1, 1)
-"""An example of the record."""
-
+DESK = sized(_new_desk(1, Room(2, 2, 2, 2)), 1, 1)  # An example of the record
 read_desk = reader(DESK)
-
-FITS, LACKS_FORM, LACKS_ROOM = range(3)
-"""Results of :func:`measure`."""
+FITS, LACKS_FORM, LACKS_ROOM = range(3)  # Results of measure
 
 
 # The row of the desk must not change while somebody reads it: only arrays whose shapes do not depend on the sizes are
@@ -238,77 +207,74 @@ def measure(graph: Int64Array, entries: Int64Array, desk: Int64Array, shapes: In
     """Find out how large the problem of a graph with splits is, and give the desk that size.
 
     Args:
-        graph: row of a :class:`~hetgym.envs.split.forms.GraphForms`.
         entries: [k] entries of the menu of the key operators; 0 leaves one whole.
         desk: row of a :class:`DeskRecord`; its shapes are written, and the desk's ``size``.
-        shapes: [3, …] see :class:`Desk`.
-        limits: [3] see :class:`Desk`.
 
     Returns:
         :data:`FITS`; :data:`LACKS_FORM`, with the row of a form that has not been made as the first number of
         ``size``; or :data:`LACKS_ROOM`, where the desk is smaller than ``size`` says.
     """
-    g, s = read_graph(graph), read_desk(desk).joined
-    s.size[:] = 0
-    for i in range(len(g.first)):
-        s.form[i] = g.first[i] + (entries[g.turn[i]] if g.turn[i] >= 0 else 0)
-        s.result[i] = 0
-        if g.table[s.form[i], 0] == 0:
-            s.size[OPERATORS] = s.form[i]
+    forms, joined = read_graph(graph), read_desk(desk).joined
+    joined.size[:] = 0
+    for i in range(len(forms.first)):
+        joined.form[i] = forms.first[i] + (entries[forms.turn[i]] if forms.turn[i] >= 0 else 0)
+        joined.result[i] = 0
+        if forms.table[joined.form[i], 0] == 0:
+            joined.size[OPERATORS] = joined.form[i]
             return LACKS_FORM
-    for i in range(len(g.first)):
-        form = read_form(g.table[s.form[i]])
+    for i in range(len(forms.first)):
+        form = read_form(forms.table[joined.form[i]])
         for k in range(form.shape[SCATTERS]):
-            s.result[form.deals[0, k]] |= SPARED if _spared(g, s, form, k) else READ
+            joined.result[form.deals[0, k]] |= SPARED if _spared(forms, joined, form, k) else READ
         for k in range(form.wholes.shape[1]):
-            s.result[form.wholes[0, k]] |= READ
-    for i in range(len(g.first)):
-        form = read_form(g.table[s.form[i]])
-        s.size[STUCK] += _count(g, s, form, i)
+            joined.result[form.wholes[0, k]] |= READ
+    for i in range(len(forms.first)):
+        form = read_form(forms.table[joined.form[i]])
+        joined.size[STUCK] += _count(forms, joined, form, i)
         for k in range(len(form.constants)):
-            s.size[CONSTANTS] = max(s.size[CONSTANTS], form.constants[k] + 1)
+            joined.size[CONSTANTS] = max(joined.size[CONSTANTS], form.constants[k] + 1)
     for what in range(3):
-        if s.size[what] > limits[what]:
+        if joined.size[what] > limits[what]:
             return LACKS_ROOM
     for word in range(len(desk)):
-        desk[word] = shapes[0, word] + s.size[OPERATORS] * shapes[1, word] + s.size[EDGES] * shapes[2, word]
+        desk[word] = shapes[0, word] + joined.size[OPERATORS] * shapes[1, word] + joined.size[EDGES] * shapes[2, word]
     return FITS
 
 
 @step
-def _spared(g: GraphForms, s: DeskArrays, form: FormArrays, scatter: int) -> bool:
+def _spared(forms: GraphForms, joined: DeskArrays, form: FormArrays, scatter: int) -> bool:
     """True if a scatter cancels with the gather of what it deals out: the parts are there already."""
-    source = read_form(g.table[s.form[form.deals[0, scatter]]])
+    source = read_form(forms.table[joined.form[form.deals[0, scatter]]])
     return bool(source.shape[RESULT] == form.deals[2, scatter])
 
 
 @step
-def _gathered(s: DeskArrays, form: FormArrays, i: int) -> bool:
+def _gathered(joined: DeskArrays, form: FormArrays, i: int) -> bool:
     """True if the parts of an operator are gathered: it is split, and some reader needs the whole result."""
-    return bool(form.shape[GATHERS] == 1 and s.result[i] != SPARED)
+    return bool(form.shape[GATHERS] == 1 and joined.result[i] != SPARED)
 
 
 @step
-def _count(g: GraphForms, s: DeskArrays, form: FormArrays, i: int) -> int:
+def _count(forms: GraphForms, joined: DeskArrays, form: FormArrays, i: int) -> int:
     """Say where a form goes, add up operators and edges, and return how many of its operators no device can run."""
     scatters, parts = form.shape[SCATTERS], form.shape[PARTS]
     kept = 0
     stuck = 0
     for k in range(scatters):
-        if not _spared(g, s, form, k):
+        if not _spared(forms, joined, form, k):
             kept += 1
             stuck += np.isnan(form.mean[k])
     for k in range(scatters, scatters + parts):
         stuck += np.isnan(form.mean[k])
-    s.offset[i] = s.size[OPERATORS]
-    s.first[i] = s.offset[i] + kept
-    s.size[OPERATORS] += kept + parts
-    s.size[EDGES] += kept + form.reads.shape[1] + form.wholes.shape[1]
-    if _gathered(s, form, i):
-        s.size[OPERATORS] += 1
-        s.size[EDGES] += parts
+    joined.offset[i] = joined.size[OPERATORS]
+    joined.first[i] = joined.offset[i] + kept
+    joined.size[OPERATORS] += kept + parts
+    joined.size[EDGES] += kept + form.reads.shape[1] + form.wholes.shape[1]
+    if _gathered(joined, form, i):
+        joined.size[OPERATORS] += 1
+        joined.size[EDGES] += parts
         stuck += np.isnan(form.mean[scatters + parts])
-    s.last[i] = s.size[OPERATORS] - 1
+    joined.last[i] = joined.size[OPERATORS] - 1
     return int(stuck)
 
 
@@ -320,73 +286,75 @@ def join(graph: Int64Array, desk: Int64Array) -> None:
         graph: row of a :class:`~hetgym.envs.split.forms.GraphForms`.
         desk: row of a :class:`DeskRecord`.
     """
-    g, s = read_graph(graph), read_desk(desk).joined
+    forms, joined = read_graph(graph), read_desk(desk).joined
     edge = 0
-    for i in range(len(g.first)):
-        form = read_form(g.table[s.form[i]])
-        _write_operators(g, s, form, i)
-        edge = _write_inner(g, s, form, i, edge)
-    for i in range(len(g.first)):
-        form = read_form(g.table[s.form[i]])
-        edge = _write_outer(g, s, form, i, edge)
+    for i in range(len(forms.first)):
+        form = read_form(forms.table[joined.form[i]])
+        _write_operators(forms, joined, form, i)
+        edge = _write_inner(forms, joined, form, i, edge)
+    for i in range(len(forms.first)):
+        form = read_form(forms.table[joined.form[i]])
+        edge = _write_outer(forms, joined, form, i, edge)
         for k in range(len(form.constants)):
-            s.weights[s.first[i] + form.readers[k]] += form.constant_bytes[k]
+            joined.weights[joined.first[i] + form.readers[k]] += form.constant_bytes[k]
         for k in range(form.shape[PARTS]):
-            s.weights[s.first[i] + k] += form.unnamed[k]
+            joined.weights[joined.first[i] + k] += form.unnamed[k]
 
 
 @step
-def _write_operators(g: GraphForms, s: DeskArrays, form: FormArrays, i: int) -> None:
+def _write_operators(forms: GraphForms, joined: DeskArrays, form: FormArrays, i: int) -> None:
     scatters, parts = form.shape[SCATTERS], form.shape[PARTS]
-    at = s.offset[i]
+    at = joined.offset[i]
     for k in range(scatters + parts + form.shape[GATHERS]):
-        if (k < scatters and _spared(g, s, form, k)) or (k == scatters + parts and not _gathered(s, form, i)):
+        if (k < scatters and _spared(forms, joined, form, k)) or (
+            k == scatters + parts and not _gathered(joined, form, i)
+        ):
             continue
-        for a in range(s.cost.shape[1]):
-            s.cost[at, a] = form.cost[k, a]
-        s.member[at], s.mean[at], s.output[at], s.weights[at] = k, form.mean[k], form.output[k], 0.0
+        for a in range(joined.cost.shape[1]):
+            joined.cost[at, a] = form.cost[k, a]
+        joined.member[at], joined.mean[at], joined.output[at], joined.weights[at] = k, form.mean[k], form.output[k], 0.0
         at += 1
 
 
 @step
-def _write_inner(g: GraphForms, s: DeskArrays, form: FormArrays, i: int, edge: int) -> int:
+def _write_inner(forms: GraphForms, joined: DeskArrays, form: FormArrays, i: int, edge: int) -> int:
     """Write the edges within a form; returns where the next edge goes."""
-    place, last = s.offset[i] - 1, -1
+    place, last = joined.offset[i] - 1, -1
     for k in range(form.reads.shape[1]):
         scatter, part = form.reads[0, k], form.reads[1, k]
-        if _spared(g, s, form, scatter):
+        if _spared(forms, joined, form, scatter):
             continue
         place += scatter != last
         last = scatter
-        edge = _write_edge(s, edge, place, part, s.first[i] + part, form.read_bytes[k])
-    if _gathered(s, form, i):
+        edge = _write_edge(joined, edge, place, part, joined.first[i] + part, form.read_bytes[k])
+    if _gathered(joined, form, i):
         for k in range(form.shape[PARTS]):
-            edge = _write_edge(s, edge, s.first[i] + k, 0, s.last[i], form.part_bytes[k])
+            edge = _write_edge(joined, edge, joined.first[i] + k, 0, joined.last[i], form.part_bytes[k])
     return edge
 
 
 @step
-def _write_outer(g: GraphForms, s: DeskArrays, form: FormArrays, i: int, edge: int) -> int:
+def _write_outer(forms: GraphForms, joined: DeskArrays, form: FormArrays, i: int, edge: int) -> int:
     """Write the edges that come from other forms; returns where the next edge goes."""
-    place = s.offset[i]
+    place = joined.offset[i]
     for k in range(form.shape[SCATTERS]):
-        if not _spared(g, s, form, k):
-            edge = _write_edge(s, edge, s.last[form.deals[0, k]], form.deals[1, k], place, form.deal_bytes[k])
+        if not _spared(forms, joined, form, k):
+            edge = _write_edge(joined, edge, joined.last[form.deals[0, k]], form.deals[1, k], place, form.deal_bytes[k])
             place += 1
     for k in range(form.reads.shape[1]):
         scatter, part = form.reads[0, k], form.reads[1, k]
-        if _spared(g, s, form, scatter):
-            source = s.first[form.deals[0, scatter]] + part
-            edge = _write_edge(s, edge, source, 0, s.first[i] + part, form.read_bytes[k])
+        if _spared(forms, joined, form, scatter):
+            source = joined.first[form.deals[0, scatter]] + part
+            edge = _write_edge(joined, edge, source, 0, joined.first[i] + part, form.read_bytes[k])
     for k in range(form.wholes.shape[1]):
-        source, target = s.last[form.wholes[0, k]], s.first[i] + form.wholes[2, k]
-        edge = _write_edge(s, edge, source, form.wholes[1, k], target, form.whole_bytes[k])
+        source, target = joined.last[form.wholes[0, k]], joined.first[i] + form.wholes[2, k]
+        edge = _write_edge(joined, edge, source, form.wholes[1, k], target, form.whole_bytes[k])
     return edge
 
 
 @step
-def _write_edge(s: DeskArrays, edge: int, source: int, slot: int, target: int, size: float) -> int:
-    s.source[edge], s.slot[edge], s.target[edge], s.bytes[edge] = source, slot, target, size
+def _write_edge(joined: DeskArrays, edge: int, source: int, slot: int, target: int, size: float) -> int:
+    joined.source[edge], joined.slot[edge], joined.target[edge], joined.bytes[edge] = source, slot, target, size
     return edge + 1
 
 
@@ -395,7 +363,6 @@ def price(graph: Int64Array, desk: Int64Array, busy: FloatArray, operators: Int6
     """The makespan of HEFT's schedule of the problem that was measured [s].
 
     Args:
-        graph: row of a :class:`~hetgym.envs.split.forms.GraphForms`.
         desk: row of a :class:`DeskRecord`; every operator can run on some device.
         busy: [d or more] overwritten, as the other two; see :class:`~hetgym.envs.split.loads.Loads`.
         operators: [d or more].
@@ -403,20 +370,21 @@ def price(graph: Int64Array, desk: Int64Array, busy: FloatArray, operators: Int6
     """
     join(graph, desk)
     r = read_desk(desk)
-    s, queue = r.joined, r.queue
-    n, latency, per_byte = len(s.mean), s.transfer[0], s.transfer[1]
-    fill_rows(s.source, s.target, s.after.pointer, s.after.node, s.after.edge, s.position)
+    joined, queue = r.joined, r.queue
+    n, latency, per_byte = len(joined.mean), joined.transfer[0], joined.transfer[1]
+    fill_rows(joined.source, joined.target, joined.after.pointer, joined.after.node, joined.after.edge, joined.position)
     for i in range(n):
-        for k in range(s.after.pointer[i], s.after.pointer[i + 1]):
-            s.start[k] = i
-            s.payload[k] = s.bytes[s.after.edge[k]]
-            s.delay[k] = latency + s.payload[k] * per_byte
-    fill_rows(s.after.node, s.start, s.before.pointer, s.before.node, s.before.edge, s.position)
+        for k in range(joined.after.pointer[i], joined.after.pointer[i + 1]):
+            joined.start[k] = i
+            joined.payload[k] = joined.bytes[joined.after.edge[k]]
+            joined.delay[k] = latency + joined.payload[k] * per_byte
+    before = joined.before
+    fill_rows(joined.after.node, joined.start, before.pointer, before.node, before.edge, joined.position)
     for i in range(n):
-        queue.waiting[i] = s.before.pointer[i + 1] - s.before.pointer[i]
-    write_kahn_order(s.after.pointer, s.after.node, queue.waiting, queue.heaps, s.order)
+        queue.waiting[i] = before.pointer[i + 1] - before.pointer[i]
+    write_kahn_order(joined.after.pointer, joined.after.node, queue.waiting, queue.heaps, joined.order)
     for k in range(n):
-        s.position[s.order[k]] = k
+        joined.position[joined.order[k]] = k
     timeline.clear(r.placed)
     write_longest_path_to_exit(r.problem, r.mean, r.delay, r.rank)
     write_list_order(r.problem, queue, r.rank, r.turns)
@@ -426,26 +394,26 @@ def price(graph: Int64Array, desk: Int64Array, busy: FloatArray, operators: Int6
         operators[a] = 0
     for i in range(n):
         a = r.placed.assignment[i]
-        busy[a] += s.cost[i, a]
+        busy[a] += joined.cost[i, a]
         operators[a] += 1
-    _load(read_graph(graph), s, r.placed.assignment, held)
+    _load(read_graph(graph), joined, r.placed.assignment, held)
     return makespan
 
 
 @step
-def _load(g: GraphForms, s: DeskArrays, assignment: IntArray, held: FloatArray) -> None:
+def _load(forms: GraphForms, joined: DeskArrays, assignment: IntArray, held: FloatArray) -> None:
     """Add up what devices hold of weights, constants with a name once [byte]; ``held`` is 0 before."""
-    for a in range(len(s.holds)):
-        for k in range(s.size[CONSTANTS]):
-            s.holds[a, k] = False
-    for i in range(len(g.first)):
-        form = read_form(g.table[s.form[i]])
+    for a in range(len(joined.holds)):
+        for k in range(joined.size[CONSTANTS]):
+            joined.holds[a, k] = False
+    for i in range(len(forms.first)):
+        form = read_form(forms.table[joined.form[i]])
         for k in range(form.shape[PARTS]):
-            held[assignment[s.first[i] + k]] += form.unnamed[k]
+            held[assignment[joined.first[i] + k]] += form.unnamed[k]
         for k in range(len(form.constants)):
-            a, constant = assignment[s.first[i] + form.readers[k]], form.constants[k]
-            if not s.holds[a, constant]:
-                s.holds[a, constant] = True
+            a, constant = assignment[joined.first[i] + form.readers[k]], form.constants[k]
+            if not joined.holds[a, constant]:
+                joined.holds[a, constant] = True
                 held[a] += form.constant_bytes[k]
 
 
@@ -454,7 +422,6 @@ def peaks(desk: Int64Array, held: FloatArray, peak: FloatArray) -> None:
     """Largest memory in use on each device under the schedule that was priced last.
 
     Args:
-        desk: row of a :class:`DeskRecord`.
         held: [d] bytes of weights on each device.
         peak: [d] overwritten [byte].
     """
@@ -462,8 +429,8 @@ def peaks(desk: Int64Array, held: FloatArray, peak: FloatArray) -> None:
     p, t = r.problem, r.placed
     for i in range(len(t.assignment)):
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
-            a, b = t.assignment[i], t.assignment[p.successor[edge]]
+            source, target = t.assignment[i], t.assignment[p.successor[edge]]
             r.sent[edge] = t.finish[i]
-            r.arrived[edge] = t.finish[i] + transfer_time(p, a, b, p.edge_bytes[edge])
+            r.arrived[edge] = t.finish[i] + transfer_time(p, source, target, p.edge_bytes[edge])
     count = write_changes(p, r.joined.output, t.assignment, t.start, t.finish, r.sent, r.arrived, True, r.changes)
     write_peaks(r.changes, count, held, r.used, peak)

@@ -15,7 +15,7 @@ from hetgym._types import FloatArray
 from hetgym.envs.core.features import Column, features_of
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.scaling import CLIP, scale_of, shares
-from hetgym.envs.core.spaces import blank, feature_box
+from hetgym.envs.core.spaces import blank, feature_box, graph_space, number_box
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
 
@@ -81,42 +81,17 @@ class SplitCandidateColumn(Column):
 SPLIT_OPERATOR_FEATURES = features_of(SplitOperatorColumn)
 """Columns of ``obs["operators"]``; operators are those of the graph before any split."""
 
-SPLIT_DEVICE_FEATURES = features_of(SplitDeviceColumn)
-"""Columns of ``obs["devices"]``."""
+SPLIT_DEVICE_FEATURES = features_of(SplitDeviceColumn)  # Columns of `obs["devices"]`
 
 SPLIT_CANDIDATE_FEATURES = features_of(SplitCandidateColumn)
 """Columns of ``obs["candidates"]``; columns of scattering and gathering are 0 for the choice not to split."""
 
-NARROW = ("candidates", "operator", "devices", "makespan", "action_mask")
-"""Keys that the levels ``candidates`` and ``flat`` contain; ``flat`` concatenates them in this order, row by row."""
-
 
 def split_space(padding: GraphPadding, actions: int) -> spaces.Dict:
-    """The space of observations of the whole graph.
-
-    Args:
-        padding: sizes of the graph before any split.
-        actions: size of the menu.
-    """
-    n, e, d = padding.operators, max(1, padding.edges), padding.devices
-    return spaces.Dict(
-        {
-            "operators": feature_box(n, len(SplitOperatorColumn)),
-            "costs": feature_box(n, d),
-            "edges": spaces.Box(0, n - 1, (2, e), np.int64),
-            "edge_transfer": feature_box(e),
-            "devices": feature_box(d, len(SplitDeviceColumn)),
-            "links": feature_box(d, d),
-            "candidates": feature_box(actions, len(SplitCandidateColumn)),
-            "operator": feature_box(len(SplitOperatorColumn)),
-            "makespan": feature_box(1),
-            "current": spaces.Box(0, n - 1, (1,), np.int64),
-            "operator_mask": spaces.MultiBinary(n),
-            "edge_mask": spaces.MultiBinary(e),
-            "device_mask": spaces.MultiBinary(d),
-            "action_mask": spaces.MultiBinary(actions),
-        }
-    )
+    """The space of observations of the whole graph before any split; ``actions``: size of the menu."""
+    more = {"operator": feature_box(len(SplitOperatorColumn)), "makespan": feature_box(1)}
+    more["current"] = number_box(0, padding.operators - 1, 1)
+    return graph_space(padding, actions, (SplitOperatorColumn, SplitDeviceColumn, SplitCandidateColumn), **more)
 
 
 _known_space = lru_cache(maxsize=16)(split_space)  # read only: samples of a space change its generator
@@ -185,8 +160,6 @@ def choices_table(instance: SplitInstance, turn: int, entries: npt.NDArray[np.fl
     """[A, C] the candidates of a decision, with the columns that do not depend on earlier decisions.
 
     Args:
-        instance: of the graph.
-        turn: number of the decision.
         entries: [A, C] see :func:`menu_table`.
     """
     table, scale, operator = entries.copy(), scale_of(instance.reference), instance.keys[turn]
@@ -197,11 +170,7 @@ def choices_table(instance: SplitInstance, turn: int, entries: npt.NDArray[np.fl
     held = summed(t.bytes for t in (*op.inputs, *op.outputs))
     for column in (SplitCandidateColumn.LEGAL, SplitCandidateColumn.LEAST_PART, SplitCandidateColumn.LARGEST_PART):
         table[0, column] = 1.0
-    for column in (
-        SplitCandidateColumn.PART_TIME,
-        SplitCandidateColumn.TOTAL_TIME,
-        SplitCandidateColumn.TOGETHER_TIME,
-    ):
+    for column in (SplitCandidateColumn.PART_TIME, SplitCandidateColumn.TOTAL_TIME, SplitCandidateColumn.TOGETHER_TIME):
         table[0, column] = whole
     table[0, SplitCandidateColumn.WORKING_SET] = min(held / room, CLIP)
     found = [(entry, option) for entry, option in enumerate(instance.options[turn]) if option is not None]

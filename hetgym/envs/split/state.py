@@ -28,22 +28,14 @@ Chosen = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class SplitNode:
-    """A graph as split so far; what hardly anybody asks for is made when it is asked for.
+    """A graph as split so far; what hardly anybody asks for is made when it is asked for."""
 
-    Attributes:
-        makespan: of the inner scheduler's schedule under the runtime [s].
-        loads: of the devices under that schedule.
-        excess: bytes by which the fullest device exceeds its memory, at most 0 if all fit; -inf if not computed.
-        graph: the graph, with parts as operators of their own.
-        problem: the graph on the platform.
-        end: makes the inner scheduler's schedule, and the largest memory in use on each device.
-    """
-
-    makespan: float
-    loads: Loads
-    excess: float
-    graph: DataflowGraph = field(repr=False)
-    problem: Problem = field(repr=False)
+    makespan: float  # of the inner scheduler's schedule under the runtime [s]
+    loads: Loads  # of the devices under that schedule
+    excess: float  # bytes by which the fullest device exceeds its memory, at most 0 if all fit; -inf if not computed
+    graph: DataflowGraph = field(repr=False)  # the graph, with parts as operators of their own
+    problem: Problem = field(repr=False)  # the graph on the platform
+    # makes the inner scheduler's schedule, and the largest memory in use on each device
     end: Callable[[], tuple[Schedule, FloatArray]] = field(repr=False)
 
     @cached_property
@@ -62,17 +54,11 @@ class SplitNode:
 
 
 class SplitState(NamedTuple):
-    """The state of one lane, as Python sees it.
+    """The state of one lane, as Python sees it."""
 
-    Attributes:
-        instance: the graph on the platform.
-        chosen: the splits so far.
-        turn: number of operators that are decided.
-    """
-
-    instance: SplitInstance
-    chosen: Chosen
-    turn: int
+    instance: SplitInstance  # the graph on the platform
+    chosen: Chosen  # the splits so far
+    turn: int  # number of operators that are decided
 
     @property
     def operator(self) -> int:
@@ -82,39 +68,26 @@ class SplitState(NamedTuple):
 
 @record
 class SplitTables(NamedTuple):
-    """An instance's tables for kernels; computed once for each.
+    """An instance's tables for kernels; computed once for each."""
 
-    Attributes:
-        keys: [k] operators to decide on, in order.
-        turns: [n] decision on each operator, -1 for those that stay whole.
-        legal: [k, A] 1 where an operator may be split by an entry, and for the entry that leaves it whole.
-        candidates: [k, A, C] the columns of candidates that do not depend on earlier decisions.
-        result: [k, A] number of the cut of the result.
-        dealt: [k * A + 1] the operands that entry a of decision t deals out are ``dealt[t * A + a] .. [… + 1]``.
-        source: [x] operator that produces each of these operands; ``cut``: [x] number of its cut.
-        reading: [n + 1] the readers of operator i are ``reader[reading[i]] .. [i + 1]``; ``reader``: [y].
-        capacity: [d] memory of each device [byte].
-    """
-
-    keys: Int64Array
-    turns: Int64Array
-    legal: Int8Array
-    candidates: Float32Array
-    result: Int64Array
+    keys: Int64Array  # [k] operators to decide on, in order
+    turns: Int64Array  # [n] decision on each operator, -1 for those that stay whole
+    legal: Int8Array  # [k, A] 1 where an operator may be split by an entry, and for the entry that leaves it whole
+    candidates: Float32Array  # [k, A, C] the columns of candidates that do not depend on earlier decisions
+    result: Int64Array  # [k, A] number of the cut of the result
+    # [k * A + 1] the operands that entry a of decision t deals out are `dealt[t * A + a] .. [… + 1]`.
     dealt: Int64Array
-    source: Int64Array
-    cut: Int64Array
-    reading: Int64Array
-    reader: Int64Array
-    capacity: FloatArray
+    source: Int64Array  # [x] operator that produces each of these operands
+    cut: Int64Array  # [x] number of its cut
+    reading: Int64Array  # [n + 1] the readers of operator i are `reader[reading[i]] .. [i + 1]`
+    reader: Int64Array  # [y]
+    capacity: FloatArray  # [d] memory of each device [byte]
 
 
 def tables_of(instance: SplitInstance, forms: Forms, candidates: Sequence[Float32Array]) -> SplitTables:
     """The tables of an instance.
 
     Args:
-        instance: the instance.
-        forms: of its graph, which number the cuts.
         candidates: [A, C] for each decision, see :func:`~hetgym.envs.split.observation.choices_table`.
     """
     options = [option for row in instance.options for option in row]
@@ -140,28 +113,18 @@ def tables_of(instance: SplitInstance, forms: Forms, candidates: Sequence[Float3
 
 @record
 class LaneState(NamedTuple):
-    """The state of all lanes.
+    """The state of all lanes."""
 
-    Attributes:
-        turn: [L] number of operators that are decided.
-        entries: [L, K] entries of the menu by which they are split; 0 for those that stay whole, and for all others.
-        log: [L, K] actions as they were passed.
-        action: [L] entry that the current operator gets in this step.
-        fits: [L] what came of measuring, see :func:`~hetgym.envs.split.joining.measure`.
-        reference: [L] makespan that returns compare with [s].
-        makespan: [L] of the graph as split so far [s]; ``before``: [L] of that before the last decision.
-        busy, operators, weights: [L, D] its :class:`~hetgym.envs.split.loads.Loads`.
-    """
-
-    turn: Int64Array
+    turn: Int64Array  # [L] number of operators that are decided
+    # [L, K] entries of the menu by which they are split; 0 for those that stay whole, and for all others
     entries: Int64Array
-    log: Int64Array
-    action: Int64Array
-    fits: Int64Array
-    reference: FloatArray
-    makespan: FloatArray
-    before: FloatArray
-    busy: FloatArray
+    log: Int64Array  # [L, K] actions as they were passed
+    action: Int64Array  # [L] entry that the current operator gets in this step
+    fits: Int64Array  # [L] what came of measuring, see measure
+    reference: FloatArray  # [L] makespan that returns compare with [s]
+    makespan: FloatArray  # [L] of the graph as split so far [s]
+    before: FloatArray  # [L] of that before the last decision
+    busy: FloatArray  # [L, D] this and the next two are its Loads
     operators: Int64Array
     weights: FloatArray
 
@@ -178,48 +141,31 @@ def new_state(lanes: int, decisions: int, devices: int) -> LaneState:
 
 @record
 class SplitObservation(NamedTuple):
-    """The part of the observations that changes from step to step; see :mod:`hetgym.envs.split.observation`.
+    """The part of the observations that changes from step to step; see :mod:`hetgym.envs.split.observation`."""
 
-    Attributes:
-        operators: [L, N, 20]; ``candidates``: [L, A, 19]; ``operator``: [L, 20]; ``makespan``: [L, 1].
-        current: [L, 1]; ``devices``: [L, D, 4]; ``mask``: [L, A].
-    """
-
-    operators: Float32Array
-    candidates: Float32Array
-    operator: Float32Array
-    makespan: Float32Array
-    current: Int64Array
-    devices: Float32Array
-    mask: Int8Array
+    operators: Float32Array  # [L, N, 20]
+    candidates: Float32Array  # [L, A, 19]
+    operator: Float32Array  # [L, 20]
+    makespan: Float32Array  # [L, 1]
+    current: Int64Array  # [L, 1]
+    devices: Float32Array  # [L, D, 4]
+    mask: Int8Array  # [L, A]
 
 
 @record
 class SplitRecord(NamedTuple):
-    """The arrays that the kernels need of the lanes, as one record.
+    """The arrays that the kernels need of the lanes, as one record."""
 
-    Attributes:
-        graphs: [L, …] rows of records: :class:`~hetgym.envs.split.forms.GraphForms`.
-        tables: [L, …] rows of records: :class:`SplitTables`.
-        desks: [L, …] rows of records: :class:`~hetgym.envs.split.joining.DeskRecord`.
-        shapes: [L, 3, …]; ``limits``: [L, 3]: of these desks, see :class:`~hetgym.envs.split.joining.Desk`.
-        state: of all lanes.
-        observation: of all lanes.
-        reward: [L] of the last step.
-        over: [L] true where the episode is over.
-        fresh: [L] true where an episode is to be opened.
-    """
-
-    graphs: Int64Array
-    tables: Int64Array
-    desks: Int64Array
-    shapes: Int64Array
-    limits: Int64Array
-    state: LaneState
-    observation: SplitObservation
-    reward: FloatArray
-    over: BoolArray
-    fresh: BoolArray
+    graphs: Int64Array  # [L, …] rows of records: GraphForms
+    tables: Int64Array  # [L, …] rows of records: SplitTables
+    desks: Int64Array  # [L, …] rows of records: DeskRecord
+    shapes: Int64Array  # [L, 3, …]
+    limits: Int64Array  # [L, 3]: of these desks, see Desk
+    state: LaneState  # of all lanes
+    observation: SplitObservation  # of all lanes
+    reward: FloatArray  # [L] of the last step
+    over: BoolArray  # [L] true where the episode is over
+    fresh: BoolArray  # [L] true where an episode is to be opened
 
 
 def _examples() -> tuple[SplitTables, SplitRecord]:
@@ -233,8 +179,6 @@ def _examples() -> tuple[SplitTables, SplitRecord]:
     return tables, SplitRecord(rows, rows, rows, shapes, rows, new_state(1, 1, 1), seen, *lanes)
 
 
-TABLES, RECORD = _examples()
-"""Examples of the records that lanes hold."""
-
+TABLES, RECORD = _examples()  # Examples of the records that lanes hold
 read_tables = reader(TABLES)
 read_lanes = reader(RECORD)
