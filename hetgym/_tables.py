@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.errors import ProblemError
@@ -99,6 +100,7 @@ def broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str
     return np.broadcast_to(array, shape)
 
 
+@interpreted
 @lean
 def all_within(values: FloatArray, finite: bool) -> bool:
     """True if all numbers of an array, [k], lie between 0 and :data:`LARGEST` or, unless ``finite``, are infinite."""
@@ -108,6 +110,7 @@ def all_within(values: FloatArray, finite: bool) -> bool:
     return True
 
 
+@interpreted
 @lean
 def in_order(n: int, source: IntArray, target: IntArray, tensor: IntArray) -> bool:
     """True if edges are sorted by source, target and tensor, none is a loop or double, and all ends are below n."""
@@ -123,6 +126,7 @@ def in_order(n: int, source: IntArray, target: IntArray, tensor: IntArray) -> bo
     return True
 
 
+@interpreted
 @lean
 def finite_somewhere(cost: FloatArray) -> bool:
     """True if every row of a table has a finite number."""

@@ -6,14 +6,18 @@ cannot call, only the intermediate code is ever used. Here it is linked and kept
 optimised as a whole.
 
 Numba looks functions of the standard library up by the flags of the compilation, among others, thousands of times. Here
-only the flags that are set are compared.
+only the flags that are set are compared. It announces every use of LLVM's lock, and sets messages in bold type, most of
+which nobody reads; here that is left out.
 
-The kernels are the same, and compile sooner: see ``benchmarks/first_run.py``.
+The kernels are the same, and compile sooner: see ``benchmarks/first_minute.py``.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
+from llvmlite.binding import ffi  # type: ignore[import-untyped]
 from numba import types
+from numba.core import errors
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 
@@ -98,6 +102,34 @@ def quicken(dispatcher: Any) -> Any:
 
     dispatcher.get_call_template = get_call_template
     return dispatcher
+
+
+def is_ours(dispatcher: Any) -> bool:
+    """Whether a function was quickened."""
+    return dispatcher._compiler._customize_flags is QuickFlags
+
+
+class _Plain:
+    """A scheme of type for messages, without bold type."""
+
+    def __getattr__(self, name: str) -> Callable[[str], str]:
+        return str
+
+
+def unwatched() -> Callable[[], None]:
+    """Spare a compilation what nobody sees, and return a function that puts it back.
+
+    That is an event for every time that LLVM's lock is taken and released, and bold type in the message of every
+    overload that does not fit.
+    """
+    lock, messages = ffi.lib._lock, cast(Any, errors)
+    callbacks, scheme = lock._cblist, messages._termcolor_inst
+    lock._cblist, messages._termcolor_inst = [], _Plain()
+
+    def restore() -> None:
+        lock._cblist, messages._termcolor_inst = callbacks, scheme
+
+    return restore
 
 
 def as_step(dispatcher: Any) -> Any:

@@ -9,6 +9,7 @@ from functools import cache
 from importlib import import_module
 
 import numba
+from llvmlite.binding import ffi  # type: ignore[import-untyped]
 
 KNOWN = tuple(f"0.{minor}." for minor in range(61, 69))
 """Releases of Numba whose internals were looked at; with others, a trial kernel is compiled at import."""
@@ -22,6 +23,7 @@ _MODULES = {
     "numba.core.compiler:Flags": "copy",
     "numba.core.caching:IndexDataCacheFile": "save _load_index _save_index _save_data _dump",
     "numba.core.event:Listener": "",
+    "numba.core.errors:termcolor": "__globals__",
 }
 """Class -> attributes that must exist."""
 
@@ -41,6 +43,7 @@ def difference() -> str:
         for attribute in _DISPATCHER.split():
             getattr(dispatcher, attribute)
         dispatcher._compiler._customize_flags  # noqa: B018
+        ffi.lib._lock._cblist  # noqa: B018
         if not numba.__version__.startswith(KNOWN):
             _try()
     except Exception as error:  # whatever a release of the future raises

@@ -105,6 +105,7 @@ class Compiling(Listener):  # type: ignore[misc]
         self._finished, self._began, self._depth = 0.0, 0.0, 0
         self._timer: Timer | None = None
         self._collects = False
+        self._restore: Callable[[], None] = _nothing
         self._handler: Callable[[int, FrameType | None], Any] | None = None
         self._interrupted = False
 
@@ -120,6 +121,7 @@ class Compiling(Listener):  # type: ignore[misc]
             return
         self._began = monotonic()
         self._hold_interrupts()
+        self._restore = _unwatched(event.data["dispatcher"])
         self._collects = gc.isenabled()
         gc.disable()  # a compiler makes millions of objects, next to none of them in cycles
         if not self._told:
@@ -133,6 +135,7 @@ class Compiling(Listener):  # type: ignore[misc]
         if self._depth:
             return
         self._finished += monotonic() - self._began
+        self._restore()
         if self._collects:
             gc.enable()
         if self._timer is not None:
@@ -167,6 +170,19 @@ class Compiling(Listener):  # type: ignore[misc]
         self._told = True
         if sys.stderr is not None:
             print("hetgym: compiling kernels once …", file=sys.stderr, flush=True)
+
+
+def _unwatched(dispatcher: Any) -> Callable[[], None]:
+    """See :func:`hetgym._kernels.compiler.unwatched`; nothing for functions that are not hetgym's."""
+    if not fit():
+        return _nothing
+    from hetgym._kernels.compiler import is_ours, unwatched
+
+    return unwatched() if is_ours(dispatcher) else _nothing
+
+
+def _nothing() -> None:
+    pass
 
 
 compiling = Compiling()  # The listener of this process

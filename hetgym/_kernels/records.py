@@ -14,6 +14,7 @@ care of; and the row does not change while a kernel runs, since the compiler tre
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numba
@@ -26,6 +27,7 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
 from numba.np.arrayobj import make_array
 
+from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean
 from hetgym._sums import summed
 from hetgym._types import Int64Array
@@ -241,6 +243,20 @@ def _row_into(typing: Any, record: Any, row: Any) -> Any:
     return types.intp(record, row), generate
 
 
+def _copy_in_python(record: Any, row: Int64Array) -> int:
+    """As :func:`_copy_row`, which is compiled for each kind of record."""
+    at = 0
+    for field in record:
+        if isinstance(field, tuple):
+            at += _copy_in_python(field, row[at:])
+        else:
+            row[at] = field.__array_interface__["data"][0]
+            row[at + 1 : at + 1 + field.ndim] = field.shape
+            at += 1 + field.ndim
+    return at
+
+
+@partial(interpreted, by=_copy_in_python)
 @lean
 def _copy_row(record: Any, row: Int64Array) -> int:
     return int(_row_into(record, row))

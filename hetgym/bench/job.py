@@ -34,6 +34,30 @@ from hetgym.workloads import ProblemSpec
 FORMAT_VERSION = 1
 RUNTIMES = ("classic", "links")  # Runtimes of a job that names none
 
+SCHEDULERS = (
+    "random",  # controls
+    "single-device",
+    "donf",  # decide online: what holds up most others; an idle device takes the next; earliest completion
+    "graham",
+    "mct",
+    "cpop",  # lists: the critical path on one device; by pairs; upward ranks, without and with a look ahead
+    "dls",
+    "heft",
+    "lookahead-heft",
+    "min-min",
+    "peft",
+    "duet",  # parts of the graph at a time
+    "cpgc",  # searches: by the critical chain, by completions, by changes, by new placements of a part
+    "lns",
+    "pilot",
+    "portfolio",
+    "region-annealing",
+    "dispatch",  # a rule, and what was trained
+    "place-v1",
+    "place-v2",
+)
+"""Schedulers of ``hetgym bench`` unless others are named: one for each idea; the others vary these."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -123,8 +147,9 @@ def pick_schedulers(text: str) -> tuple[Baseline, ...]:
     """Schedulers from a comma-separated list of names, with or without options, and kinds.
 
     ``all`` stands for all that are installed, quick enough, and after short makespans. Those that prove optima take
-    minutes, those that weigh energy serve another purpose; they have to be named, as in ``all,cp-sat``. A kind stands
-    for all of that kind that are installed.
+    minutes, those that weigh energy serve another purpose; they have to be named, as in ``all,cp-sat``. ``default``
+    stands for :data:`SCHEDULERS`, and for all that were added to those of hetgym. A kind stands for all of that kind
+    that are installed.
 
     Raises:
         UnknownName: no such scheduler.
@@ -133,6 +158,7 @@ def pick_schedulers(text: str) -> tuple[Baseline, ...]:
     able = [row for row in rows() if row.available]
     groups = {kind: [row.name for row in able if row.kind == kind] for kind in KINDS}
     groups["all"] = [row.name for row in able if row.kind not in ("exact", "energy")]
+    groups["default"] = [row.name for row in able if row.name in SCHEDULERS or row.name in groups["all"] and row.added]
     words = [word.strip() for word in text.split(",") if word.strip()]
     chosen = [get(name) for word in words for name in groups.get(word, [word])]
     if not chosen:

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -18,6 +18,7 @@ from threading import Thread
 from types import TracebackType
 
 from hetgym._kernels import jit
+from hetgym._kernels.interpreted import compile_at_once
 from hetgym._process import end_with_parent
 from hetgym.bench.attempt import Attempt, attempt
 from hetgym.bench.case import Reference
@@ -61,6 +62,7 @@ class Kernels:
         self._done: SimpleQueue[_Helper] = SimpleQueue()  # helpers whose task is done, or that are gone
 
     def __enter__(self) -> Kernels:
+        compile_at_once()
         try:
             critical_path_bound(self._problem)
             lower_bound(self._problem)
@@ -197,6 +199,7 @@ def serve(parent: int) -> None:
         parent: process id of the parent, with which it ends.
     """
     end_with_parent(parent)
+    compile_at_once()
     problem = textbook("topcuoglu")
     for line in sys.stdin.buffer:
         with suppress(Exception):  # the parent meets it again, and reports it
@@ -215,18 +218,26 @@ class WarmingUp:
     Args:
         schedulers: schedulers of the run.
         ahead: most problems that are built before their turn.
+
+    Attributes:
+        tell: called with a few words on which kernels are ready, as long as some are not.
     """
 
     description = "this process"
 
     def __init__(self, schedulers: Sequence[Baseline], ahead: int = 64) -> None:
+        self.tell: Callable[[str], object] = str
         self._schedulers = schedulers
         self._most_ahead = ahead
 
     def work(self, batches: Iterable[Batch], runtimes: Sequence[str]) -> Iterator[tuple[Batch, Attempts]]:
         """Each attempt is made when it is asked for, or before."""
         with Kernels(self._schedulers, runtimes) as kernels:
-            yield from _OutOfOrder(batches, kernels, runtimes, self._most_ahead)
+            yield from _OutOfOrder(batches, kernels, runtimes, self._most_ahead, self._say)
+
+    def _say(self, ready: int, made: int) -> None:
+        told = f"kernels of {ready} of {len(self._schedulers)} schedulers are ready"
+        self.tell(f"{told}; {made} schedules are made" if made else told)
 
 
 class _Turn:
@@ -252,14 +263,23 @@ class _Turn:
 class _OutOfOrder:
     """Attempts in the order of a run that are made in the order in which their kernels are ready.
 
-    At most ``most_ahead`` batches are taken before their turn.
+    At most ``most_ahead`` batches are taken before their turn. ``say`` is called with the
+    number of schedulers that are ready, and of attempts that were made, while some are not.
     """
 
-    def __init__(self, batches: Iterable[Batch], kernels: Kernels, runtimes: Sequence[str], most_ahead: int) -> None:
+    def __init__(
+        self,
+        batches: Iterable[Batch],
+        kernels: Kernels,
+        runtimes: Sequence[str],
+        most_ahead: int,
+        say: Callable[[int, int], None],
+    ) -> None:
         self._source = iter(batches)
         self._kernels = kernels
         self._runtimes = runtimes
         self._most_ahead = most_ahead
+        self._say, self._made = say, 0
         self._ahead: deque[_Turn] = deque()  # taken before their turn
         self._interrupted = False
 
@@ -289,7 +309,10 @@ class _OutOfOrder:
             self._kernels.load_finished()
             if name in self._kernels.ready:
                 turn.make(name, self._runtimes)
-            elif not (self._kernels.compiling_elsewhere and self._attempt_ahead(turn)):
+                self._made += 1
+                continue
+            self._say(len(self._kernels.ready), self._made)
+            if not (self._kernels.compiling_elsewhere and self._attempt_ahead(turn)):
                 self._kernels.load_next()
 
     def _attempt_ahead(self, turn: _Turn) -> bool:
@@ -298,6 +321,7 @@ class _OutOfOrder:
             name = next((name for name in other.left if name in self._kernels.ready), None)
             if name is not None:
                 other.make(name, self._runtimes)
+                self._made += 1
                 return True
         return False
 

@@ -42,7 +42,7 @@ def bench(
     devices: Annotated[
         int | None, typer.Option(min=1, help="Identical devices of task graphs (.stg, .dot) that give no number.")
     ] = None,
-    schedulers: SchedulersOption = "all",
+    schedulers: SchedulersOption = "default",
     imports: ImportOption = None,
     runtimes: RuntimesOption = None,
     out: OutOption = Path("results"),
@@ -76,7 +76,7 @@ def bench(
 ) -> int:
     """Run schedulers on a suite of real models and platforms; compare them in tables and a report.
 
-    Without options: all schedulers on the whole zoo on three platforms. Writes rows.csv,
+    Without options: a scheduler for each idea on the whole zoo on three platforms. Writes rows.csv,
     results.json, report.html and traces/ to <out>/<name>/.
     """
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
@@ -130,7 +130,8 @@ def _run(job: Job, output: Output, traces: str, ray: str) -> int:
     with running.executing(job, ray) as executor:
         folder = RunFolder(output.root, output.name, traces, output.force)
         running.announce(job)
-        outcome = running.run_job(job, folder, executor)
+        first = [] if output.as_json else [running.FirstTable(job)]
+        outcome = running.run_job(job, folder, executor, *first)
     if output.as_json:
         print_json(running.with_files(outcome.document, outcome))
     else:

@@ -107,5 +107,6 @@ def progress(console: Console) -> Progress:
         TextColumn("{task.fields[what]}", style="dim", markup=False),
         console=console,
         transient=True,
+        redirect_stdout=sys.stdout.isatty(),  # otherwise tables that go to a file while it runs would be shown here
         disable=not console.is_terminal,
     )

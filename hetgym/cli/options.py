@@ -21,8 +21,8 @@ LARGEST_SIZE = 2**31 - 1  # Largest batch or symbolic dimension: no tensor libra
 SchedulersOption = Annotated[
     str,
     typer.Option(
-        help="Comma-separated names or kinds (see 'hetgym list schedulers'), policy.safetensors files, or 'all'. "
-        "Options follow a name: pilot:completion=append."
+        help="Comma-separated names or kinds (see 'hetgym list schedulers'), policy.safetensors files, 'default' (one "
+        "for each idea) or 'all'. Options follow a name: pilot:completion=append."
     ),
 ]
 ImportOption = Annotated[

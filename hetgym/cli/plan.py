@@ -67,7 +67,9 @@ def plan(
             "state their powers or prices."
         ),
     ] = "makespan",
-    compare: Annotated[bool, typer.Option("--compare", help="Run all schedulers beside it, and show a table.")] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Run the schedulers of 'hetgym bench' beside it, and show a table.")
+    ] = False,
     schedulers: Annotated[
         str, typer.Option(help="Run these instead (see 'hetgym list schedulers'), and show a table.")
     ] = "",
@@ -105,7 +107,7 @@ def plan(
     if schedulers and budget != BUDGET:
         raise ConfigError("--budget is for the search, which --schedulers replaces; leave it out")
     under = pick_runtimes([runtime])
-    chosen = pick_schedulers(schedulers or ("all" if compare else PLAIN))
+    chosen = pick_schedulers(schedulers or ("default" if compare else PLAIN))
     goal = as_objective(objective)
     if not schedulers:
         ours = get("portfolio", seconds=parse_time(budget), budget=2**62, objective=goal)

@@ -1,16 +1,18 @@
 """A job in a terminal: messages before it, a progress bar while it runs, tables and failures after it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from hetgym._progress import Progress
 from hetgym.bench.executor import Executor
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.formats import duration, minutes, percent
 from hetgym.bench.job import Job, Outcome, execute, explain
 from hetgym.bench.loop import Progress as Step
+from hetgym.bench.rows import Row
 from hetgym.bench.sink import Sink
-from hetgym.bench.summary import records
+from hetgym.bench.summary import Line, records, summarise
 from hetgym.bench.warming import WarmingUp
 from hetgym.cli.console import print_path, print_table, progress, stderr, stdout, tell
 from hetgym.cli.tables import BLIND, against_table, choices_table, group_tables, summary_table
@@ -19,11 +21,40 @@ from hetgym.sim.runtime import runtime
 CROWDED = 0.95  # Share of a core below which times that were measured are not those of an idle machine
 
 
+FEW = 12
+"""Problems of a run that prints its tables at the end only."""
+
+
+class FirstTable(Sink):
+    """Prints the table of the first runtime once half of the problems are done, in runs of several problems.
+
+    Args:
+        job: the job.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._rows = job, list[Row]()
+        self._left = half(job) if len(job.specs) > FEW else -1
+
+    def complete(self, rows: Sequence[Row]) -> None:
+        """One more problem is done."""
+        self._left -= 1
+        self._rows.extend(rows)
+        if self._left == 0:
+            part = f", the first {half(self._job)} of {len(self._job.specs)} problems"
+            print_summary(self._job, summarise(self._rows), self._job.runtimes[0], part)
+
+
+def half(job: Job) -> int:
+    """Half of a job's problems."""
+    return (len(job.specs) + 1) // 2
+
+
 @contextmanager
 def executing(job: Job, address: str = "") -> Iterator[Executor]:
     """The executor: a Ray cluster, which takes some seconds to join, or this process if there is no address."""
     if not address:
-        yield WarmingUp(job.schedulers)
+        yield WarmingUp(job.schedulers, half(job))  # none of the second half before the first table
         return
     from hetgym.bench.ray_executor import on_ray
 
@@ -52,13 +83,27 @@ def announce(job: Job) -> None:
 
 
 def run_job(job: Job, folder: RunFolder, executor: Executor, *sinks: Sink) -> Outcome:
-    """Execute a job under a progress bar."""
-    with progress(stderr()) as bar:
-        task = bar.add_task(job.title, total=len(job.specs) * len(job.schedulers), what="")
+    """Execute a job under a progress bar or, where stderr is not a terminal, with a line every ten seconds."""
+    console = stderr()
+    with progress(console) as bar, ExitStack() as stack:
+        lines = Progress(job.title)
+        if not console.is_terminal:
+            stack.enter_context(lines)
+        total = len(job.specs) * len(job.schedulers)
+        task = bar.add_task(job.title, total=total, what="")
+        lines.now = f"{total} schedules"
 
         def show(step: Step) -> None:
-            bar.update(task, completed=step.done, total=step.total, what=f"{step.problem} {step.scheduler}")
+            what = f"{step.problem} {step.scheduler}"
+            bar.update(task, completed=step.done, total=step.total, what=what)
+            lines.now = f"{step.done} of {step.total} schedules, {what}"
 
+        def tell_compiling(what: str) -> None:
+            bar.update(task, what=what)
+            lines.now = what
+
+        if isinstance(executor, WarmingUp):
+            executor.tell = tell_compiling
         return execute(job, folder, show, *sinks, executor=executor)
 
 
@@ -66,11 +111,7 @@ def print_tables(job: Job, outcome: Outcome) -> None:
     """A table for each runtime, and the makespans that beat the best known."""
     console = stdout()
     for name in job.runtimes:
-        console.print(f"runtime {name}: {explain(runtime(name))}", style="italic", soft_wrap=True)
-        blind = [row.name for row in job.schedulers if row.plans_for not in ("any", name)]
-        print_table(summary_table(outcome.summary, name, blind))
-        if blind:
-            console.print(f"{BLIND} plans for another runtime", style="dim")
+        print_summary(job, outcome.summary, name)
     for row in records(outcome.result.rows):
         assert row.makespan_s is not None and row.best_known_s is not None
         console.print(
@@ -82,6 +123,16 @@ def print_tables(job: Job, outcome: Outcome) -> None:
     problems = f"{len(job.specs)} problem{'s' if len(job.specs) > 1 else ''}"
     schedules = len({(row.problem, row.scheduler) for row in outcome.result.rows})
     console.print(f"{problems}, {schedules} schedules in {outcome.result.seconds:.1f} s")
+
+
+def print_summary(job: Job, lines: Sequence[Line], name: str, part: str = "") -> None:
+    """The table of one runtime, for all problems unless ``part`` says for which."""
+    console = stdout()
+    console.print(f"runtime {name}{part}: {explain(runtime(name))}", style="italic", soft_wrap=True)
+    blind = [row.name for row in job.schedulers if row.plans_for not in ("any", name)]
+    print_table(summary_table(lines, name, blind))
+    if blind:
+        console.print(f"{BLIND} plans for another runtime", style="dim")
 
 
 def print_evaluation(job: Job, outcome: Outcome) -> None:

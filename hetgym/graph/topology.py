@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._kernels.heap import Heaps, new_heaps, pop, push
+from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import jit, lean, step
 from hetgym._kernels.records import record
 from hetgym._types import BoolArray, Int64Array, IntArray, frozen
@@ -67,6 +68,7 @@ def write_kahn_order(pointer: IntArray, index: IntArray, waiting: IntArray, read
     return count
 
 
+@interpreted
 @lean
 def _kahn(pointer: IntArray, index: IntArray, waiting: IntArray, ready: Heaps, order: IntArray) -> int:
     return write_kahn_order(pointer, index, waiting, ready, order)
@@ -128,6 +130,7 @@ def fill_rows(here: IntArray, there: IntArray, pointer: IntArray, node: IntArray
         at[here[k]] += 1
 
 
+@interpreted
 @lean
 def _arrange(source: IntArray, target: IntArray, after: Adjacency, before: Adjacency, waiting: IntArray) -> None:
     fill_rows(source, target, after.pointer, after.node, after.edge, waiting)
@@ -172,6 +175,7 @@ def find_cycle(successors: Adjacency, order: IntArray) -> list[int]:
     return path[seen[node] :][::-1]
 
 
+@interpreted
 @jit
 def _levels(order: IntArray, pointer: IntArray, index: IntArray) -> IntArray:
     level = np.zeros(len(order), np.int32)

@@ -84,6 +84,11 @@ class Baseline:
         return True
 
     @property
+    def added(self) -> bool:
+        """True if it comes from another package, or was registered by this process: it is not hetgym's own."""
+        return bool(self.package) or not isinstance(self.target, str)
+
+    @property
     def summary(self) -> str:
         """First line of the function's documentation, and the options of a variant; imports nothing."""
         first = outline(self.target)[0]

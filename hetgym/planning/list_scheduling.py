@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
+from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.errors import ConfigError, InvalidSchedule, shown
@@ -123,6 +124,7 @@ def fastest_device(problem: Problem, operators: IntArray | list[int] | None = No
     return int(_fastest_device(problem.cost if operators is None else frozen(problem.cost[operators])))
 
 
+@interpreted
 @lean
 def _fastest_device(cost: FloatArray) -> int:
     best, most, least = 0, -1, np.inf

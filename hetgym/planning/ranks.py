@@ -7,6 +7,7 @@ the devices that can run an operator and over all ordered pairs of different dev
 import numpy as np
 
 from hetgym._kernels.heap import pop
+from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue, open_queue, release
@@ -20,6 +21,7 @@ def longest_path_to_exit(p: ProblemArrays, weight: FloatArray, communication: Fl
     return rank
 
 
+@interpreted
 @lean
 def write_longest_path_to_exit(
     p: ProblemArrays, weight: FloatArray, communication: FloatArray, rank: FloatArray
@@ -172,6 +174,7 @@ def list_order(p: ProblemArrays, priority: FloatArray) -> IntArray:
     return order
 
 
+@interpreted
 @lean
 def write_list_order(p: ProblemArrays, queue: ReadyQueue, priority: FloatArray, order: IntArray) -> None:
     """As :func:`list_order`, for kernels: fills ``order``, [n]; ``queue`` is scratch."""

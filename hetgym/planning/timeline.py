@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean, step, variant
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
@@ -369,6 +370,7 @@ def device_order(t: Timeline) -> tuple[IntArray, IntArray]:
     return order, pointer
 
 
+@interpreted
 @lean
 def write_device_order(t: Timeline, order: IntArray, pointer: IntArray) -> None:
     """As :func:`device_order`, into arrays ``order`` [n] and ``pointer`` [d + 1]."""

@@ -7,7 +7,8 @@ late, devices that slow down, devices that are lost.
 
 import numpy as np
 
-from hetgym._kernels.jit import inlined, lean, step
+from hetgym._kernels.interpreted import interpreted
+from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
@@ -57,6 +58,7 @@ def new_run(
     return s, run, flows
 
 
+@interpreted
 @lean
 def restart(p: ProblemArrays, s: State, run: Progress, flows: fair.Flows) -> None:
     """Return a run without late operators and changes to time 0, before the first decision."""
@@ -108,7 +110,7 @@ def play(
         waited = False
 
 
-@inlined
+@step
 def _commit(
     p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, operator: int, device: int, switches: Switches
 ) -> None:

@@ -88,7 +88,7 @@ def reset(p: ProblemArrays, s: State) -> None:
         s.waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
 
 
-@inlined
+@step
 def launch(
     p: ProblemArrays,
     s: State,

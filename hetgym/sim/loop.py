@@ -18,7 +18,7 @@ Transfers requested at one instant are booked in a fixed order:
 import numpy as np
 
 from hetgym._kernels.heap import pop, push
-from hetgym._kernels.jit import inlined, lean
+from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
@@ -52,7 +52,7 @@ operators have not run, or the makespan must exceed the limit; all operators are
 is due."""
 
 
-@inlined
+@step
 def begin_schedule(
     p: ProblemArrays,
     s: State,
@@ -99,7 +99,7 @@ def begin_schedule(
 # complete. If that makes an event due at the same instant (a flow without latency or bytes), the next turn processes
 # it before any decision or launch. ``now`` never decreases. Events come from launches, requests, releases, changes,
 # and one alarm for each due time of a device; so the loop ends. An event costs O(log n), a turn O(d).
-@inlined
+@step
 def go_on(p: ProblemArrays, s: State, run: Progress, flows: Flows, switches: Switches, waited: bool) -> int:
     """Simulate until a decision is due, a device changes, or the run ends.
 
@@ -174,7 +174,7 @@ def run_schedules(
     return least
 
 
-@inlined
+@step
 def _occur(p: ProblemArrays, s: State, run: Progress, flows: Flows, event: int, now: float, switches: Switches) -> bool:
     """Process an event; return true if it ends a wait for decisions: a finish or a release."""
     kind, number = event & ~NUMBER, event & NUMBER
@@ -204,7 +204,7 @@ def _occur(p: ProblemArrays, s: State, run: Progress, flows: Flows, event: int, 
     return True
 
 
-@inlined
+@step
 def _finish(p: ProblemArrays, s: State, run: Progress, operator: int, now: float, switches: Switches) -> None:
     """Free the device, and hand outputs to their readers.
 
@@ -239,7 +239,7 @@ def _finish(p: ProblemArrays, s: State, run: Progress, operator: int, now: float
             push(run.heaps, CHOICE + len(run.running) + there, -run.priority[target], p.position[target])
 
 
-@inlined
+@step
 def _announce(p: ProblemArrays, s: State, run: Progress, operator: int, now: float, switches: Switches) -> None:
     """Offer an operator to its work-conserving device from the arrival of its last input on, once that is known."""
     if not switches.work_conserving or s.waiting[operator] != 0:
@@ -253,7 +253,7 @@ def _announce(p: ProblemArrays, s: State, run: Progress, operator: int, now: flo
         push(run.heaps, CHOICE + run.assignment[operator], -run.priority[operator], p.position[operator])
 
 
-@inlined
+@step
 def _request(p: ProblemArrays, s: State, run: Progress, flows: Flows, now: float, switches: Switches) -> None:
     """Start the transfers that committed readers can have now: pushed edges in their order, or pulls in turn."""
     while run.heaps.size[ASKED] > 0:
@@ -279,7 +279,7 @@ def _request(p: ProblemArrays, s: State, run: Progress, flows: Flows, now: float
 # Devices take operators by priority from a heap, or in their order: then the cursor `head` stays until the operator
 # is due, with one alarm for each due time. A launch lowers the device's `load`, so that `least` is a bound on the
 # makespan.
-@inlined
+@step
 def _take(p: ProblemArrays, s: State, run: Progress, device: int, now: float, switches: Switches) -> int:
     """Launch the operator that a device takes next, if it can now; 1 if so, -1 if the makespan exceeds the limit."""
     if run.running[device] >= switches.streams:
@@ -328,7 +328,7 @@ def _take(p: ProblemArrays, s: State, run: Progress, device: int, now: float, sw
     return 1
 
 
-@inlined
+@step
 def _begin(p: ProblemArrays, s: State, run: Progress, operator: int, now: float) -> None:
     """Let an operator run beside others; one that takes no time ends in this instant."""
     join(run.sharing, operator, run.assignment[operator])
@@ -336,7 +336,7 @@ def _begin(p: ProblemArrays, s: State, run: Progress, operator: int, now: float)
         push(run.heaps, EVENTS, now, FINISH + p.position[operator])
 
 
-@inlined
+@step
 def _share(p: ProblemArrays, s: State, run: Progress, now: float, switches: Switches) -> None:
     """Where what runs beside each other has changed, find out anew what finishes next, and when."""
     if switches.streams == 1:

@@ -8,14 +8,14 @@ aggregated the reader *pulls* all its inputs at once.
 import numpy as np
 
 from hetgym._kernels.heap import push
-from hetgym._kernels.jit import inlined
+from hetgym._kernels.jit import step
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
 from hetgym.sim.kernel import CACHED, FAIR, State, Switches, book_transfer, copy_size, settle, shares_copy
 from hetgym.sim.progress import EVENTS, FLOW, Progress
 
 
-@inlined
+@step
 def push_edge(
     p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, edge: int, now: float, switches: Switches
 ) -> None:
@@ -35,7 +35,7 @@ def push_edge(
     _send(p, s, run, flows, edge, copy, size, now, switches)
 
 
-@inlined
+@step
 def fetch_edge(
     p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, edge: int, now: float, switches: Switches
 ) -> None:
@@ -46,7 +46,7 @@ def fetch_edge(
     _send(p, s, run, flows, edge, copy, float(p.edge_bytes[edge]), now, switches)
 
 
-@inlined
+@step
 def find_copy(p: ProblemArrays, s: State, run: Progress, edge: int, device: int) -> int:
     """An edge whose transfer took this edge's tensor to the device already, or will; -1 if there is none."""
     source = p.edge_source[edge]
@@ -62,7 +62,7 @@ def find_copy(p: ProblemArrays, s: State, run: Progress, edge: int, device: int)
     return -1
 
 
-@inlined
+@step
 def _send(
     p: ProblemArrays,
     s: State,
@@ -96,7 +96,7 @@ def _send(
         settle(p, s, edge, sent, arrived)
 
 
-@inlined
+@step
 def _open_flow(
     p: ProblemArrays, run: Progress, flows: fair.Flows, edge: int, a: int, b: int, size: float, now: float
 ) -> None:
@@ -109,7 +109,7 @@ def _open_flow(
 # A first pass over the inputs adds up the bytes of each source device's message, in the order of the inputs,
 # which determines the rounding. Then each source device with something to send, by number, gets one
 # transfer, and a pass over the inputs settles the edges that it serves: at most d further passes.
-@inlined
+@step
 def pull(
     p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, operator: int, now: float, switches: Switches
 ) -> None:

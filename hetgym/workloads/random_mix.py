@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray, Int64Array
 from hetgym.errors import ProblemError, unknown_name
@@ -75,6 +76,7 @@ class RandomMix:
         return Problem.from_edges(cost, source, target, seconds, name=f"{family}-{n}-ccr{ccr:g}")
 
 
+@interpreted
 @jit
 def _draw(
     rng: np.random.Generator,

@@ -209,7 +209,8 @@ def test_the_command_joins_a_cluster_and_says_nothing_of_it(executor: Executor, 
     words = ["bench", "--suite", "quick", "--schedulers", "heft,peft", "--name", "x", "--json", "--ray", address]
     command = [sys.executable, "-W", "error", "-c", "from hetgym.cli import main; main()", *words]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stderr) == (0, "")
+    told = [line for line in done.stderr.splitlines() if not line.startswith("hetgym: quick: ")]  # how far the run is
+    assert (done.returncode, told) == (0, [])
     document = json.loads(done.stdout)
     assert document["executor"] == executor.description
     assert len(document["rows"]) == 3 * 2 * 2 and all(row["status"] == "ok" for row in document["rows"])

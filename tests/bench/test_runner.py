@@ -11,7 +11,7 @@ from hetgym import Problem, Schedule, baselines, simulate
 from hetgym.baselines import Baseline
 from hetgym.bench.attempt import attempt
 from hetgym.bench.folder import RunFolder
-from hetgym.bench.job import Job, execute, pick_runtimes, pick_schedulers
+from hetgym.bench.job import SCHEDULERS, Job, execute, pick_runtimes, pick_schedulers
 from hetgym.bench.loop import Progress
 from hetgym.bench.rows import COLUMNS
 from hetgym.bench.runner import run
@@ -282,6 +282,16 @@ def test_picking() -> None:
     quick = [name for name in baselines.names() if baselines.get(name).kind not in ("exact", "energy")]
     assert [b.name for b in pick_schedulers("all")] == quick != baselines.names()
     assert [b.name for b in pick_schedulers(" heft , cpop,heft ")] == ["heft", "cpop"]
+    assert [b.name for b in pick_schedulers("default")] == [name for name in quick if name in SCHEDULERS]
+    assert len(pick_schedulers("default")) == len(SCHEDULERS) == 20
+    assert {baselines.get(name).kind for name in SCHEDULERS} >= {
+        "trivial",
+        "online",
+        "list",
+        "search",
+        "rule",
+        "policy",
+    }
     assert [b.name for b in pick_schedulers("all,cp-sat")] == [*quick, "cp-sat"]
     assert [b.name for b in pick_schedulers("heft,partition,duet")] == ["heft", *baselines.names("partition")]
     assert pick_runtimes(None) == ("classic", "links")

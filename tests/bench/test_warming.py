@@ -62,6 +62,17 @@ def test_helpers_end_with_the_context() -> None:
     assert len(processes) == 2 and all(process.poll() is not None for process in processes)
 
 
+@pytest.mark.usefixtures("helpers")
+def test_it_says_what_it_waits_for() -> None:
+    table = [baselines.get(name) for name in NAMES]
+    executor, told = WarmingUp(table), list[str]()
+    executor.tell = told.append
+    run(SPECS, table, executor=executor)
+    assert told and all(
+        line.startswith("kernels of ") and f" of {len(NAMES)} schedulers are ready" in line for line in told
+    )
+
+
 def test_without_compiling_there_are_no_helpers() -> None:
     table = [baselines.get(name) for name in NAMES]
     warm_up(table, ("classic",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -56,8 +57,8 @@ def ask(*words: str, cwd: Path, warned: Any = "error") -> subprocess.CompletedPr
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
-    """Standard error without the line that tells of compiling, which only first runs print."""
-    return done.stderr.replace("hetgym: compiling kernels once …\n", "")
+    """Standard error without the lines that depend on time: that something compiles, and how far a run is."""
+    return re.sub(r"(?m)^hetgym: (compiling kernels once …|.* \(\d+ s\))\n", "", done.stderr)
 
 
 def rows(folder: Path) -> list[dict[str, str]]:

@@ -18,8 +18,10 @@ from hetgym._kernels.jit import lean, step
 
 SCRIPT = """
 import numpy as np
+from hetgym._kernels.interpreted import compile_at_once
 from hetgym.planning.ranks import list_order
 from hetgym.workloads import textbook
+compile_at_once()
 print(list_order(textbook("topcuoglu").arrays, np.arange(10.0)).tolist())
 """
 

@@ -40,6 +40,8 @@ def test_the_default_suite_is_the_whole_zoo_on_three_platforms() -> None:
     suite = load_suite("zoo")
     assert {(s.graph, s.platform) for s in suite.specs} == {(g, p) for g in zoo.names() for p in PLATFORMS}
     assert len(suite) == len(zoo.names()) * 3
+    sizes = [len(load_graph(spec.graph)) for spec in suite.specs]
+    assert sizes == sorted(sizes)  # what is done first compiles, and gives the first table
 
 
 def test_the_batch_suite_has_three_batch_sizes() -> None:

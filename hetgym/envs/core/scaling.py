@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray
 
@@ -24,6 +25,7 @@ def shares(values: FloatArray | float, scale: float) -> npt.NDArray[np.float32]:
     return np.where(finite, np.clip(np.where(finite, found, 0.0) * scale, 0.0, CLIP), CLIP).astype(np.float32)
 
 
+@interpreted
 @lean
 def scale_of(reference: float) -> float:
     """Factor from seconds to features: 1 / reference, or 0 if the reference is 0 [1/s]."""

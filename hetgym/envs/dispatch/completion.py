@@ -13,7 +13,8 @@ from hetgym._types import Int64Array
 from hetgym.envs.dispatch.candidates import next_event, show_completion
 from hetgym.envs.dispatch.dynamics import dispatch_one
 from hetgym.envs.dispatch.improving import FIRST, MANY, improve
-from hetgym.envs.dispatch.plans import FLOW, NOTHING, adopt, follow, jobs_left, judge, keep, refresh, take_back
+from hetgym.envs.dispatch.plans import FLOW, NOTHING, adopt, jobs_left, judge, keep, refresh, take_back
+from hetgym.envs.dispatch.plans import follow as follow_plan
 from hetgym.envs.dispatch.rollouts import Rollouts, play_on, survey
 from hetgym.envs.dispatch.state import (
     DispatchObservation,
@@ -35,59 +36,95 @@ from hetgym.sim.kernel import State, Switches
 from hetgym.sim.progress import Progress
 
 
+# Plans are a kernel of their own, which takes twice as long to compile; whoever keeps none does not need it. Both play
+# the reference, too, so that one event loop is compiled for an environment, not two.
 @lean
 def dispatch_and_complete(
-    lanes: Int64Array, switches: Switches, actions: Int64Array, shared: Int64Array, sparse: bool, tries: int
+    lanes: Int64Array, switches: Switches, actions: Int64Array, shared: Int64Array, follow: bool, sparse: bool
 ) -> None:
-    """As :func:`~hetgym.envs.dispatch.dynamics.dispatch`, and write completion and flow of each legal next action.
+    """As :func:`~hetgym.envs.dispatch.dynamics.dispatch`, and write completion and flow of each legal next action."""
+    r = read_lanes(lanes)
+    lane = take(shared)
+    while lane >= 0:
+        dispatch_one(r, switches, lane, actions[lane], follow, sparse)
+        if not (follow or r.over[lane]):
+            _complete(r, switches, lane, next_event(read_run(r.runs[lane])))
+            show_completion(r.state, r.observation, lane, r.observation.mask.shape[1])
+        done(shared)
+        lane = take(shared)
+
+
+@lean
+def dispatch_and_plan(
+    lanes: Int64Array,
+    switches: Switches,
+    actions: Int64Array,
+    shared: Int64Array,
+    follow: bool,
+    sparse: bool,
+    tries: int,
+) -> None:
+    """As :func:`dispatch_and_complete` with a plan as a third roll-out.
 
     Args:
         tries: changes of the plan to try for each job that is left, :data:`~hetgym.envs.dispatch.improving.FIRST` times
-            as many where operators are new, as before the first decision; without any there is no plan.
+            as many where operators are new, as before the first decision.
     """
     r = read_lanes(lanes)
     lane = take(shared)
     while lane >= 0:
-        dispatch_one(r, switches, lane, actions[lane], False, sparse)
-        if not r.over[lane]:
-            _complete(r, switches, lane, tries)
+        dispatch_one(r, switches, lane, actions[lane], follow, sparse)
+        if not (follow or r.over[lane]):
+            _plan(r, switches, lane, tries)
+            show_completion(r.state, r.observation, lane, r.observation.mask.shape[1])
         done(shared)
         lane = take(shared)
 
 
 @step
-def _complete(r: DispatchRecord, switches: Switches, lane: int, tries: int) -> None:
-    """Write completion and flow of each legal action in a lane."""
+def _complete(r: DispatchRecord, switches: Switches, lane: int, due: float) -> int:
+    """Write completion and flow of each legal action in a lane, by list scheduling; the action of the best one.
+
+    Waiting lasts until ``due`` [s].
+    """
     board, seen = r.state, r.observation
     p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
     s, run, spare = read_state(r.states[lane]), read_run(r.runs[lane]), read_rollouts(r.spares[lane])
     survey(p, s, run, tables.order, tables.release, tables.job, spare)
-    wait, best = seen.mask.shape[1] - 1, -1
-    due = next_event(run)
-    if tries > 0:
-        due = _next_finish(p, s, run, tables.rank[max(0, seen.candidate_operators[lane, 0])])
-    for action in range(wait + 1):
+    best = -1
+    for action in range(seen.mask.shape[1]):
         if seen.mask[lane, action]:
             operator, device = _decision(seen, lane, action)
             completion, flow = _better(p, tables, spare, switches, operator, device, due)
             board.completion[lane, action], board.flow[lane, action] = completion, flow
             if best < 0 or _worth(board, lane, action) < _worth(board, lane, best):
                 best = action
-    if tries > 0 and best >= 0:
-        plan = read_plan(r.plans[lane])
-        operator, device = _decision(seen, lane, best)
-        first = refresh(tables, run, plan)
-        effort = tries * jobs_left(tables, plan)
-        effort = effort * FIRST if first else min(effort, effort * MANY // max(1, plan.many[0]))
-        _renew(p, tables, run, spare, plan, switches, operator, device, due)
-        improve(p, tables, run, spare, plan, switches, effort)
-        for action in range(wait + 1):
-            if seen.mask[lane, action]:
-                operator, device = _decision(seen, lane, action)
-                end, flow = follow(p, tables, run, spare, plan, switches, operator, device, due)
-                if end + FLOW * flow < _worth(board, lane, action):
-                    board.completion[lane, action], board.flow[lane, action] = end, flow
-    show_completion(board, seen, lane, wait + 1)
+    return best
+
+
+@step
+def _plan(r: DispatchRecord, switches: Switches, lane: int, tries: int) -> None:
+    """As :func:`_complete`; then improve the plan, and write what it gives where that is better."""
+    board, seen = r.state, r.observation
+    p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
+    s, run, spare = read_state(r.states[lane]), read_run(r.runs[lane]), read_rollouts(r.spares[lane])
+    due = _next_finish(p, s, run, tables.rank[max(0, seen.candidate_operators[lane, 0])])
+    best = _complete(r, switches, lane, due)
+    if best < 0:
+        return
+    plan = read_plan(r.plans[lane])
+    operator, device = _decision(seen, lane, best)
+    first = refresh(tables, run, plan)
+    effort = tries * jobs_left(tables, plan)
+    effort = effort * FIRST if first else min(effort, effort * MANY // max(1, plan.many[0]))
+    _renew(p, tables, run, spare, plan, switches, operator, device, due)
+    improve(p, tables, run, spare, plan, switches, effort)
+    for action in range(seen.mask.shape[1]):
+        if seen.mask[lane, action]:
+            operator, device = _decision(seen, lane, action)
+            end, flow = follow_plan(p, tables, run, spare, plan, switches, operator, device, due)
+            if end + FLOW * flow < _worth(board, lane, action):
+                board.completion[lane, action], board.flow[lane, action] = end, flow
 
 
 @step

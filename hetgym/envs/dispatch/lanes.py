@@ -19,7 +19,7 @@ from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.sources import Source, listed
 from hetgym.envs.dispatch import state as states
-from hetgym.envs.dispatch.completion import dispatch_and_complete
+from hetgym.envs.dispatch.completion import dispatch_and_complete, dispatch_and_plan
 from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
 from hetgym.envs.dispatch.dynamics import dispatch
 from hetgym.envs.dispatch.jobs import Jobs, arrivals, counted, deadlines, side_by_side
@@ -239,7 +239,8 @@ class DispatchLanes(RecordLanes):
         problem = instance.problem
         if runs:
             run = runs.pop()
-            states.begin_again(arrays.row, tables.row, run.state.row, run.progress.row, run.flows.row, run.tables.row)
+            parts = arrays, tables, run.state, run.progress, run.flows, run.tables
+            states.begin_again(*(part.record for part in parts))
         else:
             run = self._run(problem, drawn, states.own_tables(tables.record))
         self._seat(lane, arrays, run, runs)
@@ -253,8 +254,7 @@ class DispatchLanes(RecordLanes):
         """Value of a run in which the first open operator always goes to the device of earliest estimated finish."""
         run = self._run(problem, drawn, states.reference_tables(problem, drawn, order, jobs))
         self._seat(lane, records.entry(problem.arrays), run, None)
-        alone = np.arange(self.count) == lane
-        dispatch(self._lanes.table[0], self._switches, self.legality.executed, alone, True, self.sparse)
+        self._dispatch(self.legality.executed, np.arange(self.count) == lane, True)
         return float(self.state.reference[lane])
 
     def _run(self, problem: Problem, drawn: Drawn, tables: DispatchTables) -> Run:
@@ -299,12 +299,17 @@ class DispatchLanes(RecordLanes):
         if len(lanes) and turns.max() >= self._log.shape[1]:
             self._log = np.concatenate([self._log, np.zeros_like(self._log)], axis=1)
         self._log[lanes, turns] = actions[lanes]
-        row, switches, tries = self._lanes.table[0], self._switches, self.conditions.tries
+        self._dispatch(actions, active, False)
+
+    def _dispatch(self, actions: npt.NDArray[np.int64], active: BoolArray, follow: bool) -> None:
+        """Call the kernel of the environment's completion for the active lanes; ``follow`` to play the reference."""
+        tries, how = self.conditions.tries, (self._lanes.table[0], self._switches, actions)
         if self.rules.completion == "off":
-            dispatch(row, switches, actions, active, False, self.sparse)
+            dispatch(*how, active, follow, self.sparse)
+        elif tries > 0:
+            self._spread(lambda shared: dispatch_and_plan(*how, shared, follow, self.sparse, tries), active)
         else:
-            how = switches, actions
-            self._spread(lambda shared: dispatch_and_complete(row, *how, shared, self.sparse, tries), active)
+            self._spread(lambda shared: dispatch_and_complete(*how, shared, follow, self.sparse), active)
 
     def instance(self, lane: int) -> ScheduleInstance:
         """The instance of a lane's episode, which must have begun."""

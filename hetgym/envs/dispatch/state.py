@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean
 from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array, IntArray
@@ -20,7 +21,7 @@ from hetgym.envs.dispatch.jobs import Jobs
 from hetgym.envs.dispatch.rollouts import ROLLOUTS
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.envs.place.state import PROBLEM
-from hetgym.problem import Problem
+from hetgym.problem import Problem, ProblemArrays
 from hetgym.sim.decisions import new_run, restart
 from hetgym.sim.fair import Flows
 from hetgym.sim.kernel import State, Switches
@@ -227,13 +228,13 @@ read_plan = reader(new_plan(1, 1, 0))
 read_lanes = reader(RECORD)
 
 
+@interpreted
 @lean
 def begin_again(
-    problem: Int64Array, tables: Int64Array, state: Int64Array, run: Int64Array, flows: Int64Array, own: Int64Array
+    p: ProblemArrays, given: DispatchTables, s: State, run: Progress, flows: Flows, changed: DispatchTables
 ) -> None:
-    """Return a run without late operators and changes to time 0, and its ``own`` tables to ``tables``; all are rows."""
-    restart(read_problem(problem), read_state(state), read_run(run), read_flows(flows))
-    given, changed = read_tables(tables), read_tables(own)
+    """Return a run without late operators and changes to time 0, and ``changed``, its own tables, to ``given``."""
+    restart(p, s, run, flows)
     for i in range(len(given.order)):
         changed.order[i], changed.turn[i] = given.order[i], given.turn[i]
         changed.spare[i], changed.known[i] = given.spare[i], given.known[i]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym import metrics
+from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean
 from hetgym._types import FloatArray, IntArray
 from hetgym.baselines import heft
@@ -55,6 +56,7 @@ def prepare(problem: Problem, runtime: Runtime, completion: str, reference: floa
     return ScheduleInstance(problem, *tables, reference, alone, path)
 
 
+@interpreted
 @lean
 def _fill(
     p: ProblemArrays,

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, Int64Array, IntArray
@@ -129,6 +130,7 @@ def _write_devices(p: ProblemArrays, scale: float, devices: npt.NDArray[np.float
         devices[a, DeviceColumn.TOTAL_COST] = share(total / d, scale)
 
 
+@interpreted
 @lean
 def _write_fixed(
     p: ProblemArrays,
