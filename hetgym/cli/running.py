@@ -26,7 +26,7 @@ FEW = 12
 
 
 class FirstTable(Sink):
-    """Prints the table of the first runtime once half of the problems are done, in runs of several problems.
+    """Prints the table of the first runtime once a third of the problems is done, in runs of several problems.
 
     Args:
         job: the job.
@@ -34,27 +34,27 @@ class FirstTable(Sink):
 
     def __init__(self, job: Job) -> None:
         self._job, self._rows = job, list[Row]()
-        self._left = half(job) if len(job.specs) > FEW else -1
+        self._left = a_third(job) if len(job.specs) > FEW else -1
 
     def complete(self, rows: Sequence[Row]) -> None:
         """One more problem is done."""
         self._left -= 1
         self._rows.extend(rows)
         if self._left == 0:
-            part = f", the first {half(self._job)} of {len(self._job.specs)} problems"
+            part = f", the first {a_third(self._job)} of {len(self._job.specs)} problems"
             print_summary(self._job, summarise(self._rows), self._job.runtimes[0], part)
 
 
-def half(job: Job) -> int:
-    """Half of a job's problems."""
-    return (len(job.specs) + 1) // 2
+def a_third(job: Job) -> int:
+    """A third of a job's problems."""
+    return (len(job.specs) + 2) // 3
 
 
 @contextmanager
 def executing(job: Job, address: str = "") -> Iterator[Executor]:
     """The executor: a Ray cluster, which takes some seconds to join, or this process if there is no address."""
     if not address:
-        yield WarmingUp(job.schedulers, half(job))  # none of the second half before the first table
+        yield WarmingUp(job.schedulers, a_third(job))  # none of the others before the first table
         return
     from hetgym.bench.ray_executor import on_ray
 
