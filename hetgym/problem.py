@@ -428,8 +428,8 @@ class Problem(Deferred):
                 of its largest edge.
             memory_capacity: bytes, one number or [d]; inf = unlimited.
             occupancy: share of a device that an operator needs to run at full speed, one number or [n, d].
-            power_busy, power_idle: power of a device while it runs an operator, or none, one number or [d] [W].
-            price: rent of a device, one number or [d] [currency/h].
+            power_busy, power_idle: power of a device while it runs an operator, or none, one number or [d], in W.
+            price: rent of a device, one number or [d], in currency/h.
             shared_weights: weights that several operators read, as pairs of their operators and bytes; part of the
                 ``weight_bytes`` of each of these operators.
             operator_names, operator_kinds, device_names: ``["op0", …]``, ``"Task"`` and ``["dev0", …]`` by default.

@@ -1,6 +1,6 @@
 """Agents without parameters and the shipped policy in HetDispatch-v0, compared with online heuristics.
 
-    python studies/agents/agents_dispatch.py --json agents-dispatch.json
+    python studies/agents/agents_dispatch.py --json studies/agents/agents_dispatch.json
 
 Run times vary by 20 %, and one device slows down during the run. Opponents are the online heuristics of
 hetgym.baselines, which decide in the same runs as the agents: ready operators, in the order of the heuristic's

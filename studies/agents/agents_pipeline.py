@@ -1,6 +1,6 @@
 """Agents without parameters, the shipped policy and annealing in HetPipeline-v0, on held-out pipelines.
 
-    python studies/agents/agents_pipeline.py --json agents-pipeline.json
+    python studies/agents/agents_pipeline.py --json studies/agents/agents_pipeline.json
     python studies/agents/agents_pipeline.py --seed 20000 --agents pipeline-v1 annealed --large 40 --enumerate
     python studies/agents/agents_pipeline.py --seed 20000 --agents pipeline-v1 annealed longer --longer 50
 

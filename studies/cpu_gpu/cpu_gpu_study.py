@@ -1,6 +1,6 @@
 """Gains of a CPU beside a GPU: adaptive partition compared with one fused device, EOP, DUET and plans by hand.
 
-    python studies/cpu_gpu/cpu_gpu_study.py --json cpu-gpu-study.json --markdown tables.md
+    python studies/cpu_gpu/cpu_gpu_study.py --json studies/cpu_gpu/cpu_gpu_study.json --markdown tables.md
     python studies/cpu_gpu/cpu_gpu_study.py --quick    # inception and LSTM at r = 4, seconds
 
 Everything is simulated: problems are those of the suite ``cpu-gpu-study``, fused networks on the platform

@@ -1,6 +1,6 @@
 """Data-parallel training of real models in simulation: step time, scaling and the share of communication.
 
-    python studies/data_parallel/data_parallel.py --json data_parallel.json
+    python studies/data_parallel/data_parallel.py --json studies/data_parallel/data_parallel.json
 
 Every GPU trains on a batch of its own (weak scaling), so the efficiency is the step on one GPU over the step on
 k. Communication is its share of the critical chain: transfers, and waiting for links. Two machines: eight A100

@@ -1,6 +1,6 @@
 """The effects of the parts of DONF: ratios of makespans to HEFT's, by size, communication and runtime.
 
-    python studies/donf/donf_study.py --json donf-study.json
+    python studies/donf/donf_study.py --json studies/donf/donf_study.json
 
 ``loop`` is the makespan that DONF's own event loop plans, against HEFT inside the same loop. The other
 runtimes simulate the orders that each scheduler decides, against HEFT with insertion.

@@ -1,6 +1,6 @@
 """Gains of time slices over a sequence of tasks, for recurrent networks on a CPU beside a GPU.
 
-    python studies/rnn/rnn_study.py --json rnn-study.json --markdown tables.md
+    python studies/rnn/rnn_study.py --json studies/rnn/rnn_study.json --markdown tables.md
     python studies/rnn/rnn_study.py --quick    # seconds
 
 Everything is simulated: problems are those of the suite ``rnn-study``, stacked LSTMs on the platform ``even-pair``
