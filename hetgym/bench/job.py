@@ -47,11 +47,9 @@ SCHEDULERS = (
     "min-min",
     "peft",
     "duet",  # parts of the graph at a time
-    "cpgc",  # searches: by the critical chain, by completions, by changes, by new placements of a part
-    "lns",
+    "cpgc",  # searches: by the critical chain, by completions, the best of all
     "pilot",
     "portfolio",
-    "region-annealing",
     "dispatch",  # a rule, and what was trained
     "place-v1",
     "place-v2",
