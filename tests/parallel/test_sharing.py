@@ -100,6 +100,16 @@ def test_memory_is_shared_out_among_replicas() -> None:
         assert memory.tolist() == (state + stash).tolist()
 
 
+def test_the_largest_layer_of_all_chunks_passes_at_full_length() -> None:
+    """The first GPU holds layers 0 and 2, the second 1 and 3; with ZeRO 3 one layer at a time is gathered."""
+    for large in range(4):
+        sizes = [[10.0 + 20.0 * (k == large), 0.0, 0.0] for k in range(4)]
+        costs = ProfiledLayers({("gpu", 1, 1): [[1.0, 2.0, 0.5]] * 4}, {1: sizes})
+        plan = uniform(4, 2, [Group("gpu")] * 2, 1, 8, "interleaved", 2)
+        memory, _ = stage_memory(plan, costs, cluster(), Framework(zero=3))
+        assert memory[large % 2] == 40 * 9 + 30 * (4 + 2) and memory[1 - large % 2] == 20 * 9 + 10 * (4 + 2)
+
+
 def test_alone_a_replica_gains_and_pays_nothing() -> None:
     plan = uniform(4, 2, [Group("gpu")], 1, 4)
     plain, shared = (training_step(plan, layers(), cluster(), Framework(zero=zero)) for zero in (0, 1))

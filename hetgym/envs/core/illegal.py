@@ -90,8 +90,9 @@ class Legality:
             self._seen += 1
             self.executed = actions
             return actions
-        inside = (actions >= 0) & (actions < mask.shape[1])
-        wrong = deciding & ~(inside & (mask[self._lanes, np.where(inside, actions, 0)] == 1))
+        inside = actions.view(np.uint64) < mask.shape[1]  # as a negative number is a large one there
+        legal = mask[self._lanes, actions if inside.all() else np.where(inside, actions, 0)] == 1
+        wrong = deciding & ~(inside & legal)
         if wrong.any():
             actions = self._replaced(actions, np.flatnonzero(wrong), mask, estimates)
         self.decisions += deciding

@@ -121,13 +121,13 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
                 raise ResetNeeded("call reset() before step(): a lane has no running episode")
             chosen = as_actions(actions, self.num_envs)
             if waiting is not None:
-                for lane in np.flatnonzero(waiting).tolist():
+                for lane in waiting.nonzero()[0].tolist():
                     self._prepare(lane, None, {})
             fresh = lanes.fresh.copy()
             lanes.step(chosen, self._all)
             reward = np.where(fresh, 0.0, lanes.reward)
             over = lanes.over.copy()
-            ends = np.flatnonzero(over).tolist()
+            ends = over.nonzero()[0].tolist()
             if self.autoreset_mode is AutoresetMode.SAME_STEP:
                 final = self._final(ends)
                 self._begin(dict.fromkeys(ends), {})
@@ -215,19 +215,24 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         dimension; the others make columns of objects.
         """
         columns: dict[str, Any] = {}
+        everybody = np.zeros(self.num_envs, np.bool_)
+        everybody[lanes] = True
         for key in dict.fromkeys(key for info in infos for key in info):
             pairs = [(lane, info[key]) for lane, info in zip(lanes, infos, strict=True) if key in info]
-            first, present = pairs[0][1], np.zeros(self.num_envs, np.bool_)
+            first, present = pairs[0][1], everybody.copy()
+            if len(pairs) < len(lanes):
+                present[[lane for lane, info in zip(lanes, infos, strict=True) if key not in info]] = False
             if isinstance(first, np.ndarray):
                 column: Any = np.zeros((self.num_envs, *first.shape), first.dtype)
             elif type(first) in (bool, int, float) or isinstance(first, np.number):
                 column = np.zeros(self.num_envs, type(first))
             else:
                 column = np.empty(self.num_envs, object)  # None everywhere
-            for lane, value in pairs:
-                column[lane], present[lane] = value, True
             if isinstance(first, dict):
                 column = self._columns([lane for lane, _ in pairs], [value for _, value in pairs])
+            else:
+                for lane, value in pairs:
+                    column[lane] = value
             columns[key], columns[f"_{key}"] = column, present
         return columns
 
@@ -239,8 +244,9 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             "illegal_actions": self.lanes.legality.illegal.copy(),
         }
         infos: dict[str, Any] = {}
+        some_lack = not present.all()
         for key, array in values.items():
-            if not present.all():
+            if some_lack:
                 array[~present] = None if array.dtype == object else 0
             infos[key], infos[f"_{key}"] = array, present.copy()
         return infos
