@@ -44,6 +44,8 @@ ID_DEPENDENT = {
     "donf-l": "as donf",
     "donf-m": "as donf",
     "donf2": "as donf",
+    "gdl": "sums over edges are rounded in the order of ids, which decides near ties",
+    "heft-donf": "as gdl",
     "planned-dispatch": "changes of its plan are drawn operator by operator",
     "adon": "as donf",
     "fifo-donf": "what becomes ready at one moment goes in Kahn's order, smallest ids first",

@@ -48,7 +48,7 @@ def test_the_first_run_compiles_in_several_processes(tmp_path: Path) -> None:
     words = ("bench", "--suite", "quick", "--schedulers", "olb,heft,peft", "--runtimes", "classic")
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     first = run(*words, "--name", "first", cwd=tmp_path, **cache)
-    assert (first.returncode, said(first)) == (0, "") and first.stderr.startswith("hetgym: compiling kernels once …\n")
+    assert (first.returncode, said(first)) == (0, "") and "hetgym: compiling kernels once …\n" in first.stderr
     second = run(*words, "--name", "second", cwd=tmp_path, **cache)
     assert (second.returncode, said(second)) == (0, "") and "once" not in second.stderr
     found = [

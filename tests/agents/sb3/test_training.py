@@ -104,9 +104,9 @@ def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(tmp_path: Path
         ("ppo", "HetSchedule-v0", "graph", ", generator: {operators: [5, 8], devices: 3}"),
         pytest.param(
             "maskable-ppo",
-            "HetSchedule-v0",
+            "HetDispatch-v0",
             "candidates",
-            ", mode: dispatch, noise: 0.1, jobs: 2, completion: eft",
+            ", noise: 0.1, jobs: 2, completion: eft",
             marks=pytest.mark.slow,
         ),
         ("maskable-ppo", "HetPipeline-v0", "graph", ""),
