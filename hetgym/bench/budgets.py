@@ -16,7 +16,7 @@ class Plan(NamedTuple):
     """The extent of a measurement."""
 
     budgets: tuple[float, ...]  # budgets that are measured [s]
-    left_out: tuple[float, ...]  # longer budgets, for which there is no time [s]
+    left_out: tuple[float, ...]  # budgets left out to keep within the time limit [s]
     most_s: float  # upper bound on the total time of the searches [s]
     whole_s: float  # the same if no budget were left out [s]
 
