@@ -49,7 +49,7 @@ def connect(address: str = LOCAL) -> Iterator[ModuleType]:
         return
     if address not in (LOCAL, "auto"):
         _knock(address)
-    with _quiet(ray), _loopback(ray, address == LOCAL):
+    with _quiet(ray), _loopback(ray, address == LOCAL or _hidden(ray, address)):
         try:
             own = {"include_dashboard": False} if address == LOCAL else {}
             with _own_sigterm():
@@ -87,6 +87,18 @@ def _knock(address: str) -> None:
         raise ClusterError(f"no Ray cluster at {address!r} can be joined: {error.strerror or error}") from error
 
 
+def _hidden(ray: ModuleType, address: str) -> bool:
+    """Whether a cluster listens on the loopback interface only; Ray would look for it at a network interface."""
+    host, _, port = address.rpartition(":")
+    if host not in ("127.0.0.1", "localhost", "[::1]"):
+        return False
+    try:
+        socket.create_connection((ray.util.get_node_ip_address(), int(port)), timeout=5.0).close()
+    except OSError:
+        return True
+    return False
+
+
 @contextmanager
 def _quiet(ray: ModuleType) -> Iterator[None]:
     """Keep Ray's messages off stdout, where results go: Ray's driver reports every lost process there."""
@@ -115,7 +127,7 @@ def _own_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _loopback(ray: ModuleType, local: bool) -> Iterator[None]:
-    """Make a ``local`` cluster, which is started here, listen on the loopback interface only: who reaches it runs code.
+    """Use the loopback interface: a ``local`` cluster listens there only, as who reaches a cluster runs code.
 
     Ray replaces a loopback address by that of a network interface. On macOS and Windows it uses the loopback
     interface by default; the switch behind that default is read on import and works on Linux too.

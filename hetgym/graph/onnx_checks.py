@@ -105,11 +105,11 @@ def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def check_operands(node: onnx.NodeProto, values: Mapping[str, Tensor], where: str) -> None:
-    """Refuse (GraphError) a node for which inference would allocate too much memory because the file says so."""
+    """Refuse (GraphError) a node for which inference would allocate too much memory, or end the process."""
     if node.domain not in ("", "ai.onnx"):
         return
     numbers = {attribute.name: attribute.i for attribute in node.attribute}
-    if node.op_type == "Split" and numbers.get("num_outputs", 0) > len(node.output):
+    if node.op_type == "Split" and numbers.get("num_outputs", len(node.output)) != len(node.output):
         raise GraphError(f"{where} has num_outputs {numbers['num_outputs']}, but {len(node.output)} outputs")
     if node.op_type == "Expand" and len(node.input) > 1:
         target = values.get(node.input[1])

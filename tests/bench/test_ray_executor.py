@@ -167,7 +167,7 @@ def test_killed_processes_are_replaced_and_cost_at_most_a_row(executor: Executor
     assert killed and killed[0] != os.getpid()
     lost = [(row.problem, row.scheduler, row.status) for row in result.rows if not row.ok]
     assert lost == [("third", "doomed", "the process that ran it was killed or crashed, 4 times")] * 2
-    alike = [replace(baselines.get("heft"), name=name) for name in ("waiting", "doomed")]
+    alike = [plugin(name, lambda problem: baselines.heft(problem)) for name in ("waiting", "doomed")]
     expected = run(SPECS, ["heft", *alike, "cpop"], RUNTIMES).rows
     for row, same in zip(result.rows, expected, strict=True):
         assert row.makespan_s == (same.makespan_s if row.ok else None)
