@@ -112,16 +112,16 @@ class Schedule:
 
         Args:
             assignment: [n] int32.
-            rows: for each device, its operators in order, int32; not copied.
+            rows: for each device, its operators in order, int32 and read-only; not copied.
             start, finish: [n] planned times [s]; None for a schedule without times.
             scheduler, model, lower_bound, streams: see :class:`Schedule`.
         """
-        if finish is not None and not np.isfinite(finish).all():  # costs whose sum is beyond float64
+        if finish is not None and not math.isfinite(finish.sum()):  # costs whose sum is beyond float64
             return cls(assignment, rows, None, start, finish, model, scheduler, lower_bound, streams)
         made = cls.__new__(cls)
         made.__dict__.update(
             assignment=frozen(assignment.copy()),
-            order=tuple(frozen(row) for row in rows),
+            order=tuple(rows),
             priority=None,
             start=None if start is None else frozen(start.copy()),
             finish=None if finish is None else frozen(finish.copy()),

@@ -49,11 +49,13 @@ def share(work: Callable[[Int64Array], object], items: Int64Array, threads: int)
         threads: how many, this one included.
     """
     shared = listed(items)
+    if threads == 1:
+        work(shared)
+        return
     ended: list[BaseException | None] = []
-    if threads > 1:
-        team = _team(threads - 1)
-        for _ in range(threads - 1):
-            team.put(_Task(work, shared, ended))
+    team = _team(threads - 1)
+    for _ in range(threads - 1):
+        team.put(_Task(work, shared, ended))
     try:
         work(shared)
     finally:

@@ -9,6 +9,7 @@ carries :class:`~hetgym.planning.bookings.Bookings`, and kernels that place oper
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean, step, variant
 from hetgym._kernels.records import record
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.planning import bookings, intervals
 from hetgym.planning.bookings import NOTHING, Bookings, new_bookings
 from hetgym.planning.capacity import fitted, without_limits
@@ -80,8 +81,7 @@ def planned(problem: Problem, placed: Timeline, runtime: Runtime = PRESETS["clas
         runtime: the runtime that will run the schedule; under any but ``classic`` the times are simulated.
         scheduler: name that the schedule carries.
     """
-    order, pointer = device_order(placed)
-    rows = [order[pointer[d] : pointer[d + 1]] for d in range(problem.num_devices)]
+    rows = rows_of(*device_order(placed))
     if runtime.is_classic:
         return Schedule.timed(placed.assignment, rows, placed.start, placed.finish, scheduler)
     return as_run(problem, Schedule.timed(placed.assignment, rows, None, None, scheduler), runtime)
@@ -368,6 +368,13 @@ def device_order(t: Timeline) -> tuple[IntArray, IntArray]:
     pointer = np.empty(len(t.busy.size) + 1, np.int32)
     write_device_order(t, order, pointer)
     return order, pointer
+
+
+def rows_of(order: IntArray, pointer: IntArray) -> tuple[IntArray, ...]:
+    """For each device, its operators in order, read-only, of what :func:`device_order` returns."""
+    frozen(order)
+    ends = pointer.tolist()
+    return tuple(order[first:end] for first, end in pairwise(ends))
 
 
 @interpreted

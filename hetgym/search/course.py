@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from hetgym._kernels.jit import inlined, lean, step, variant
 from hetgym._kernels.records import record
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.planning import ranks
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
@@ -224,7 +224,7 @@ def switches_of(problem: Problem, runtime: Runtime) -> Switches:
 def best_plan(problem: Problem, course: Course, scheduler: str = "") -> Schedule:
     """Placement and device orders of the best plan of a course, without times."""
     assignment, order = course.best_assignment, course.best_order
-    rows = [order[assignment[order] == a] for a in range(problem.num_devices)]
+    rows = [frozen(order[assignment[order] == a]) for a in range(problem.num_devices)]
     return Schedule.timed(assignment, rows, None, None, scheduler)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule, validate
 from hetgym.sim.memory import check_capacity
@@ -68,7 +68,7 @@ def at_speed(problem: Problem, speed: FloatArray | None) -> Problem:
 def _launch_order(problem: Problem, assignment: IntArray, slot: IntArray) -> tuple[IntArray, ...]:
     """Device orders from each operator's position in the order of its device."""
     ends = np.cumsum(np.bincount(assignment, minlength=problem.num_devices))
-    return tuple(np.split(np.lexsort((slot, assignment)).astype(np.int32), ends[:-1]))
+    return tuple(np.split(frozen(np.lexsort((slot, assignment)).astype(np.int32)), ends[:-1]))
 
 
 def dispatch_order(problem: Problem, schedule: Schedule) -> tuple[IntArray, IntArray, FloatArray]:

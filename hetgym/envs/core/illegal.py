@@ -91,8 +91,11 @@ class Legality:
             self.executed = actions
             return actions
         inside = actions.view(np.uint64) < mask.shape[1]  # as a negative number is a large one there
-        legal = mask[self._lanes, actions if inside.all() else np.where(inside, actions, 0)] == 1
-        wrong = deciding & ~(inside & legal)
+        if inside.all():
+            legal = mask[self._lanes, actions] == 1
+        else:
+            legal = inside & (mask[self._lanes, np.where(inside, actions, 0)] == 1)
+        wrong = deciding > legal
         if wrong.any():
             actions = self._replaced(actions, np.flatnonzero(wrong), mask, estimates)
         self.decisions += deciding

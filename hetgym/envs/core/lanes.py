@@ -356,8 +356,9 @@ class RecordLanes(Lanes):
         Lanes share nothing that a kernel writes, so the results do not depend on the number of threads. For the list of
         lanes that ``work`` takes see :func:`hetgym._kernels.threads.share`.
         """
-        lanes = np.flatnonzero(active)
-        share(work, lanes, max(1, min(len(lanes) // _LEAST_LANES, cores())))
+        lanes = active.nonzero()[0]
+        threads = len(lanes) // _LEAST_LANES
+        share(work, lanes, min(threads, cores()) if threads > 1 else 1)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_lanes"}

@@ -80,7 +80,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         self.action_space = batch_space(lanes.action_space, lanes.count)
         self._generators: list[np.random.Generator | None] = [None] * lanes.count
         self._ended = np.zeros(lanes.count, np.bool_)  # episodes that the last step ended
-        self._began = np.zeros(lanes.count, np.bool_)
+        self._unused = set(range(lanes.count))  # lanes that no reset has reached
         self._all = np.ones(lanes.count, np.bool_)
 
     def reset(
@@ -117,7 +117,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         lanes = self.lanes
         with self.lanes.busy:
             waiting = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else None
-            if not self._began.all() or (waiting is None and self._ended.any()):
+            if self._unused or (waiting is None and self._ended.any()):
                 raise ResetNeeded("call reset() before step(): a lane has no running episode")
             chosen = as_actions(actions, self.num_envs)
             if waiting is not None:
@@ -131,11 +131,11 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             if self.autoreset_mode is AutoresetMode.SAME_STEP:
                 final = self._final(ends)
                 self._begin(dict.fromkeys(ends), {})
-                infos = self._infos(np.ones(self.num_envs, np.bool_)) | final
+                infos = self._infos(self._all) | final
                 self._ended = np.zeros(self.num_envs, np.bool_)
             else:
                 results = [lanes.result(lane) for lane in ends]
-                infos = self._infos(np.ones(self.num_envs, np.bool_)) | self._columns(ends, results)
+                infos = self._infos(self._all) | self._columns(ends, results)
                 self._ended = over.copy()  # what is returned belongs to the caller
             return self._seen(), reward, over, np.zeros(self.num_envs, np.bool_), infos
 
@@ -147,7 +147,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         """A frame of every lane. Raises ResetNeeded: there has been no reset."""
         if self.render_mode is None:
             return None
-        if not self._began.all():
+        if self._unused:
             raise ResetNeeded("call reset() first: there is no episode")
         return tuple(self.lanes.frame(lane, self.render_mode) for lane in range(self.num_envs))
 
@@ -165,7 +165,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             generator, _ = self.lanes.generator(seed)
             self._generators[lane] = generator
         self.lanes.prepare(lane, generator, dict(options), seed)
-        self._began[lane] = True
+        self._unused.discard(lane)
         self._ended[lane] = False
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
@@ -215,13 +215,15 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         dimension; the others make columns of objects.
         """
         columns: dict[str, Any] = {}
-        everybody = np.zeros(self.num_envs, np.bool_)
-        everybody[lanes] = True
+        everybody = self._flags(lanes)
+        alike = all(info.keys() == infos[0].keys() for info in infos)
         for key in dict.fromkeys(key for info in infos for key in info):
-            pairs = [(lane, info[key]) for lane, info in zip(lanes, infos, strict=True) if key in info]
-            first, present = pairs[0][1], everybody.copy()
-            if len(pairs) < len(lanes):
-                present[[lane for lane, info in zip(lanes, infos, strict=True) if key not in info]] = False
+            if alike:
+                holders, values, present = lanes, [info[key] for info in infos], everybody.copy()
+            else:
+                holders = [lane for lane, info in zip(lanes, infos, strict=True) if key in info]
+                values, present = [info[key] for info in infos if key in info], self._flags(holders)
+            first = values[0]
             if isinstance(first, np.ndarray):
                 column: Any = np.zeros((self.num_envs, *first.shape), first.dtype)
             elif type(first) in (bool, int, float) or isinstance(first, np.number):
@@ -229,12 +231,18 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             else:
                 column = np.empty(self.num_envs, object)  # None everywhere
             if isinstance(first, dict):
-                column = self._columns([lane for lane, _ in pairs], [value for _, value in pairs])
+                column = self._columns(holders, values)
             else:
-                for lane, value in pairs:
+                for lane, value in zip(holders, values, strict=True):
                     column[lane] = value
             columns[key], columns[f"_{key}"] = column, present
         return columns
+
+    def _flags(self, lanes: list[int]) -> BoolArray:
+        """[L] true for some lanes."""
+        flags = np.zeros(self.num_envs, np.bool_)
+        flags[lanes] = True
+        return flags
 
     def _infos(self, present: BoolArray) -> dict[str, Any]:
         """Entries of every info for the lanes that are present, in the format of Gymnasium's vector infos."""
@@ -244,7 +252,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
             "illegal_actions": self.lanes.legality.illegal.copy(),
         }
         infos: dict[str, Any] = {}
-        some_lack = not present.all()
+        some_lack = present is not self._all and not present.all()
         for key, array in values.items():
             if some_lack:
                 array[~present] = None if array.dtype == object else 0

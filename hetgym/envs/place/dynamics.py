@@ -78,6 +78,7 @@ def place_one(r: PlaceRecord, lane: int, action: int, insertion: bool, sparse: b
         _show_placed(p, tables, t, board, seen, lane, device)
     if r.over[lane]:
         _clear_candidates(seen, lane)  # the mask stays, so that it is never empty
+        timeline.write_device_order(t, board.order[lane], board.pointer[lane])
     else:
         _look_ahead(p, tables, t, board, seen, lane, insertion)
 

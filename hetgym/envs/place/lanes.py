@@ -143,8 +143,10 @@ class PlaceLanes(RecordLanes):
             place(row, actions, active, *how)
         else:
             self._spread(lambda shared: place_and_complete(row, actions, shared, *how), active)
-        if self.over.any():
-            for lane in np.flatnonzero(self.over & active).tolist():
+        ended = (self.over & active).nonzero()[0]
+        self.makespan[ended] = self.state.last[ended]
+        if not self._exact:
+            for lane in ended.tolist():
                 self._finish(lane)
 
     def _prepare(self, problem: Problem) -> Prepared:
@@ -186,10 +188,7 @@ class PlaceLanes(RecordLanes):
         self._spare.put(lane, spare)
 
     def _finish(self, lane: int) -> None:
-        """Correct the last reward by the makespan under the environment's runtime, unless planned times are exact."""
-        self.makespan[lane] = self.state.last[lane]
-        if self._exact:
-            return
+        """Correct the makespan and the last reward by the run under the environment's runtime."""
         instance, runtime = self.instance(lane), self.rules.simulated
         if self.rules.decode in ("insertion", "append"):
             found = self._decided(lane)
@@ -209,7 +208,11 @@ class PlaceLanes(RecordLanes):
     def _decided(self, lane: int) -> Schedule:
         """The schedule of the lane's decisions; with ``decode="append"`` devices launch operators as decided."""
         problem, placed, runtime = self.problem(lane), self._placed[lane], self.rules.simulated
-        if self._insertion or self._exact:
+        if self._exact:
+            order = self.state.order[lane, : problem.num_operators].copy()
+            rows = timeline.rows_of(order, self.state.pointer[lane, : problem.num_devices + 1])
+            return Schedule.timed(placed.assignment, rows, placed.start, placed.finish, "agent")
+        if self._insertion:
             return timeline.planned(problem, placed, runtime, scheduler="agent")
         order = self._tables[lane].order
         rows = [order[placed.assignment[order] == device] for device in range(problem.num_devices)]

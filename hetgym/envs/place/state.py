@@ -74,6 +74,9 @@ class PlaceState(NamedTuple):
     held: FloatArray  # [L, D] weights of these operators [byte]
     peak: FloatArray  # [L, D] largest working set among them [byte]
     log: Int64Array  # [L, N] actions as they were passed
+    # [L, N] and [L, D + 1] of finished episodes: the device orders, see :func:`~hetgym.planning.timeline.device_order`
+    order: IntArray
+    pointer: IntArray
 
 
 def new_state(lanes: int, operators: int, devices: int) -> PlaceState:
@@ -81,7 +84,8 @@ def new_state(lanes: int, operators: int, devices: int) -> PlaceState:
     per_lane = [np.zeros(lanes) for _ in range(5)]
     per_device = [np.zeros((lanes, devices)) for _ in range(7)]
     log = np.zeros((lanes, operators), np.int64)
-    return PlaceState._make([np.zeros(lanes, np.int64), *per_lane, *per_device, log])
+    orders = np.zeros((lanes, operators), np.int32), np.zeros((lanes, devices + 1), np.int32)
+    return PlaceState._make([np.zeros(lanes, np.int64), *per_lane, *per_device, log, *orders])
 
 
 @record
