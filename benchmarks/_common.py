@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import sys
 import time
@@ -18,6 +19,8 @@ from rich.table import Table
 from hetgym import Problem
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # the plain-Python oracle is the peer
+
+_shown: list[dict[str, Any]] = []  # tables that this process has printed
 
 SIZES = (100, 1_000, 10_000, 100_000)
 
@@ -78,16 +81,20 @@ def ends(low: float | None, high: float | None, form: str = ".4f") -> str:
 
 
 def show(title: str, rows: list[dict[str, Any]], columns: dict[str, Callable[[dict[str, Any]], str]]) -> None:
-    """Print one table, a row for each result."""
+    """Print one table, a row for each result; :func:`save` writes its cells beside the numbers."""
+    cells = [[cell(row) for cell in columns.values()] for row in rows]
+    name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    _shown.append({"name": name, "title": title[:1].upper() + title[1:], "columns": list(columns), "rows": cells})
     table = Table(title=title)
     for name in columns:
         table.add_column(name, justify="left" if name == "what" else "right")
-    for row in rows:
-        table.add_row(*(cell(row) for cell in columns.values()))
+    for line in cells:
+        table.add_row(*line)
     Console(width=None if sys.stdout.isatty() else 240).print(table)
 
 
 def save(path: Path | None, benchmark: str, rows: list[dict[str, Any]]) -> None:
-    """Write the numbers behind the table."""
+    """Write the numbers, and the tables that were shown, from which ``docs/results.py record`` makes a result."""
     if path is not None:
-        path.write_text(json.dumps({"benchmark": benchmark, "unit": "s", "rows": rows}, indent=1) + "\n")
+        document = {"benchmark": benchmark, "unit": "s", "rows": rows, "tables": _shown}
+        path.write_text(json.dumps(document, indent=1) + "\n")

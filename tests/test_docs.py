@@ -16,16 +16,28 @@ from hetgym.planning import names, unregister
 from hetgym.sim import PRESETS
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = (
-    "index", "environments", "simulator", "recipes", "benchmarking", "training", "policies", "language-models",
-    "clusters", "pipelines", "traces", "score", "exports", "papers", "energy",
-    "adapters",
-)  # fmt: skip
+PAGES = sorted(
+    path.relative_to(DOCS).with_suffix("").as_posix()
+    for path in DOCS.rglob("*.md")
+    if "```python\n" in path.read_text("utf-8")
+)
 
-LONG = ("training", "clusters", "exports", "score")
+LONG = ("how-to/train-and-resume", "how-to/plan-a-training-step", "how-to/export-a-plan", "how-to/score-a-program")
 
-COMMANDS = ("exports",)
+COMMANDS = ("how-to/export-a-plan",)
 """Pages whose commands run, too."""
+
+NEEDS = {
+    "explanation/environments": ("stable_baselines3",),
+    "how-to/compare-schedulers": ("matplotlib", "pandas", "scipy"),
+    "how-to/export-a-plan": ("onnxruntime", "onnxscript", "transformers"),
+    "how-to/import-traces": ("torch",),
+    "how-to/plan-a-language-model": ("transformers",),
+    "how-to/train-and-resume": ("stable_baselines3",),
+    "how-to/train-my-own-network": ("stable_baselines3", "torch_geometric"),
+    "how-to/use-another-library": ("stable_baselines3",),
+}
+"""Page -> the packages without which it is skipped."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,18 +56,8 @@ def tables() -> Iterator[None]:
 @pytest.mark.filterwarnings("ignore:.isinstance.treespec:FutureWarning")  # within torch.onnx
 @pytest.mark.parametrize("page", [pytest.param(p, marks=pytest.mark.slow) if p in LONG else p for p in PAGES])
 def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if page in ("adapters", "environments", "training"):
-        pytest.importorskip("stable_baselines3")
-    if page == "language-models":
-        pytest.importorskip("transformers")
-    if page == "papers":
-        for module in ("matplotlib", "pandas", "scipy"):
-            pytest.importorskip(module)
-    if page == "traces":
-        pytest.importorskip("torch")
-    if page == "exports":
-        for module in ("onnxruntime", "onnxscript", "transformers"):
-            pytest.importorskip(module)
+    for module in NEEDS.get(page, ()):
+        pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     wanted = "python|bash" if page in COMMANDS else "python"
     blocks = re.findall(rf"```({wanted})\n(.*?)```", (DOCS / f"{page}.md").read_text("utf-8"), re.DOTALL)
@@ -71,7 +73,7 @@ def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_manuals_are_complete() -> None:
-    pages = "".join(path.read_text("utf-8") for path in sorted(DOCS.glob("het*.md")))
+    pages = "".join(path.read_text("utf-8") for path in sorted((DOCS / "reference").glob("het*.md")))
     for name in hetgym.envs.__all__:
         if name.endswith("_FEATURES"):
             assert f"<!-- features: {name} -->" in pages
