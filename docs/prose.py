@@ -38,7 +38,6 @@ TALK = (
     r"\btarget:",
     r"\bare from before\b",
     r"\bin an earlier (release|version)",
-    r"\bolder than the code\b",
     r"\bnot measured again\b",
     r"\bstage \d",
     r"\bused to (be|take|give)\b",

@@ -47,7 +47,7 @@ def adversary(
     devices: Annotated[int | None, typer.Option(help=f"Devices of drawn problems. Default: {DEVICES}.")] = None,
     within: Annotated[float, typer.Option(help="Most by which a number is multiplied or divided.")] = 2.0,
     budget: Annotated[str, typer.Option(help="Problems to try for each pair, or a time such as 10s.")] = "2000",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random changes.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random changes.")] = 0,
     imports: ImportOption = None,
     out: OutOption = Path("results"),
     name: NameOption = "",
@@ -57,7 +57,7 @@ def adversary(
     """Search for problems on which one scheduler loses most to another.
 
     Run times, speeds, bandwidths and bytes are changed within a range, and edges are added and removed, to make the
-    ratio of the two makespans as large as possible. Writes the problems and adversary.json to <out>/<name>/.
+    ratio of the two makespans as large as possible. Writes the problems and adversary.json to OUT/NAME/.
     """
     from hetgym.bench.adversarial import adversary as search
     from hetgym.bench.folder import make_folder

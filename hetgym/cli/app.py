@@ -39,6 +39,7 @@ app = typer.Typer(
     name="hetgym",
     help="Schedule deep-learning dataflow graphs on heterogeneous hardware, and see which scheduler does it best.",
     add_completion=False,
+    rich_markup_mode="markdown",  # paragraphs of help without the line breaks of docstrings
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -59,9 +60,25 @@ def _options(
     """Take the options that stand before a command."""
 
 
-for _command in (bench, plan, cluster, pipeline, platform, price, adversary, score, validate, profile, fit, train):
-    app.command()(_command)
-app.command("list")(list_)
+EXAMPLES = {
+    bench: "hetgym bench --suite hetbench-v1 --schedulers heft,peft,place-v2 --against heft",
+    plan: "hetgym plan model.onnx --platform cpu-gpu --budget 10s --export onnxruntime",
+    cluster: "hetgym cluster llama-7b --platform dgx-a100-64 --global-batch 1024",
+    pipeline: "hetgym pipeline layers.csv --stages 8 --reserve 2GB",
+    platform: "hetgym platform topo.txt --out my-machine.yaml",
+    price: "hetgym price resnet50 --platform cpu-gpu --operator Conv_0",
+    adversary: "hetgym adversary heft --against peft --budget 10s",
+    score: "hetgym score mine.py --suite quick",
+    validate: "hetgym validate --models resnet50 --processors cpu0:full,cpu1:avx2",
+    profile: "hetgym profile mine --cores 0",
+    fit: "hetgym fit measurements/mine.csv.gz --kind blend",
+    train: "hetgym train maskable-ppo-schedule --name first",
+    list_: "hetgym list schedulers",
+}
+"""Command -> an example of its use; commands are listed in this order."""
+
+for _command, _example in EXAMPLES.items():
+    app.command("list" if _command is list_ else None, epilog=f"Example: {_example}")(_command)
 
 
 def main() -> None:

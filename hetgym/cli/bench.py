@@ -40,7 +40,8 @@ def bench(
         typer.Option(help="Problem files (.npz, .stg, .jsp, .fjs, .dot, …) instead of a suite, one or several."),
     ] = None,
     devices: Annotated[
-        int | None, typer.Option(min=1, help="Identical devices of task graphs (.stg, .dot) that give no number.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Identical devices of task graphs (.stg, .dot) that give no number."),
     ] = None,
     schedulers: SchedulersOption = "default",
     imports: ImportOption = None,
@@ -77,7 +78,7 @@ def bench(
     """Run schedulers on a suite of real models and platforms; compare them in tables and a report.
 
     Without options: a scheduler for each idea on the whole zoo on three platforms. Writes rows.csv,
-    results.json, report.html and traces/ to <out>/<name>/.
+    results.json, report.html and traces/ to OUT/NAME/.
     """
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
 

@@ -26,7 +26,9 @@ ANY: dict[str, tuple[str, Any]] = {"zero=any": ("zeros", (0, 1, 2, 3)), "sequenc
 def cluster(
     model: Annotated[str, typer.Argument(help="A language model; see 'hetgym list decoders'.")],
     platform: Annotated[str, typer.Option(help="A cluster (see 'hetgym list clusters') or a YAML file of one.")],
-    global_batch: Annotated[int, typer.Option(min=1, max=LARGEST_BATCH, help="Samples of a training step.")],
+    global_batch: Annotated[
+        int, typer.Option(metavar="N", min=1, max=LARGEST_BATCH, help="Samples of a training step.")
+    ],
     framework: Annotated[
         str,
         typer.Option(
@@ -49,7 +51,7 @@ def cluster(
     """Find the best training step of a language model on a cluster.
 
     Chooses stages, tensor and data degrees and micro-batches, says what limits the step and whether it fits, and
-    writes the plan to <out>/<name>/plan.json. If no plan fits, ZeRO and sequence parallelism are chosen, too.
+    writes the plan to OUT/NAME/plan.json. If no plan fits, ZeRO and sequence parallelism are chosen, too.
     """
     wanted = parse_exports(export)
     check_exports(wanted, (model, platform), out)

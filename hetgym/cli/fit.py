@@ -26,8 +26,8 @@ def fit(
     kind: Annotated[
         str, typer.Option(help="Kind of cost model: roofline, polynomial, neural, boosted, gaussian, blend or wave.")
     ] = "boosted",
-    out: Annotated[Path | None, typer.Option(help="The fitted cost model. Default: <dataset>-<kind>.npz.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything that is random.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="The fitted cost model. Default: DATASET-KIND.npz.")] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of everything that is random.")] = 0,
     with_models: Annotated[
         bool, typer.Option(help="Fit the rows of named models, too; without them they remain a test.")
     ] = True,

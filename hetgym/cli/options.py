@@ -38,7 +38,8 @@ ExportOption = Annotated[
     ),
 ]
 BatchOption = Annotated[
-    int | None, typer.Option(min=1, max=LARGEST_SIZE, help="Batch size. Default: the one of an ONNX model, else 1.")
+    int | None,
+    typer.Option(metavar="N", min=1, max=LARGEST_SIZE, help="Batch size. Default: the one of an ONNX model, else 1."),
 ]
 DimsOption = Annotated[
     list[str] | None,

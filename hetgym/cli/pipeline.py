@@ -50,7 +50,7 @@ def pipeline(
         ),
     ] = "",
     stages: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Number of stages. Default: one for each device.")
+        int | None, typer.Option(metavar="N", min=1, max=1024, help="Number of stages. Default: one for each device.")
     ] = None,
     objective: Annotated[
         str,
@@ -86,7 +86,7 @@ def pipeline(
     """Cut a model or a table of layers into pipeline stages.
 
     Every device holds one stage, and all work at the same time on different requests. Shows the time and memory of each
-    stage, the slowest one, and the speed-up over one device; and writes the plan to <out>/<name>/plan.json.
+    stage, the slowest one, and the speed-up over one device; and writes the plan to OUT/NAME/plan.json.
     """
     parts = _layout(layout)
     if parts and stages not in (None, len(parts)):

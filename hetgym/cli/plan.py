@@ -86,7 +86,7 @@ def plan(
     """Find the best plan for one model on one platform.
 
     Says what the plan gains over the best single device, what goes where, whether it fits, and what limits it; and
-    writes it to <out>/<name>/plan.json beside the report. Plans respect the memory of the devices.
+    writes it to OUT/NAME/plan.json beside the report. Plans respect the memory of the devices.
     """
     from hetgym._input.times import parse_time
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers

@@ -28,11 +28,17 @@ def profile(
     designs: Annotated[
         str, typer.Option(help="Comma-separated space-filling designs of shapes, 'all' or 'none'.")
     ] = "all",
-    share: Annotated[float, typer.Option(min=0.001, max=100, help="Share of each design that is measured.")] = 1.0,
-    networks: Annotated[int, typer.Option(min=0, max=100_000, help="Random networks, measured as they run.")] = 150,
+    share: Annotated[
+        float, typer.Option(metavar="N", min=0.001, max=100, help="Share of each design that is measured.")
+    ] = 1.0,
+    networks: Annotated[
+        int, typer.Option(metavar="N", min=0, max=100_000, help="Random networks, measured as they run.")
+    ] = 150,
     models: Annotated[str, typer.Option(help="Comma-separated models, measured as they run: zoo names or files.")] = "",
     shapes: Annotated[Path | None, typer.Option(help="CSV file of operators; columns kind,inputs,outputs,….")] = None,
-    passes: Annotated[int, typer.Option(min=1, max=100, help="How often each is measured, far apart in time.")] = 2,
+    passes: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100, help="How often each is measured, far apart in time.")
+    ] = 2,
     device: Annotated[str, typer.Option(help="cpu, or a CUDA device such as cuda:0.")] = "cpu",
     cores: Annotated[str, typer.Option(help="Comma-separated numbers of the cores that measure.")] = "0",
     isa: Annotated[
@@ -48,9 +54,8 @@ def profile(
 ) -> int:
     """Measure operators on this machine.
 
-    Shapes are drawn over each kind's space, and real and random networks are timed operator by operator
-    as they run. Writes <out>/<name>.csv.gz and a card of the machine beside it. A run that is stopped goes
-    on where it was when the same command is given again.
+    Draws shapes over the space of each operator kind, and times real and random networks operator by operator as they
+    run. Writes OUT/NAME.csv.gz and a card of the machine beside it. If a run is stopped, the same command resumes it.
     """
     from hetgym._input.sizes import parse_size
     from hetgym._input.times import parse_time

@@ -19,10 +19,13 @@ def score(
         str, typer.Option(help="Suite of problems: a name or a YAML file; see 'hetgym list suites'.")
     ] = "hetbench-v2",
     shown: Annotated[
-        int | None, typer.Option(min=0, help="Number of the suite's problems, evenly spread. Default: all.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Number of the suite's problems, evenly spread. Default: all."),
     ] = None,
-    fresh: Annotated[int, typer.Option(min=0, help="Number of freshly drawn problems.")] = 8,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the fresh problems. Default: random.")] = None,
+    fresh: Annotated[int, typer.Option(metavar="N", min=0, help="Number of freshly drawn problems.")] = 8,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Seed of the fresh problems. Default: random.")
+    ] = None,
     runtimes: RuntimesOption = None,
     time_limit: Annotated[str, typer.Option(help="Most time for one schedule, such as 500ms or 10s.")] = "10s",
     memory_limit: Annotated[

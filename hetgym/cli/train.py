@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 def train(
     recipe: Annotated[str, typer.Argument(help="A recipe (see 'hetgym list recipes') or a YAML file.")],
-    steps: Annotated[int | None, typer.Option(min=1, help="Budget of steps. Default: the recipe's.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Budget of steps. Default: the recipe's.")
+    ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of everything that is random. Default: the recipe's.")
+        int | None, typer.Option(metavar="N", min=0, help="Seed of everything that is random. Default: the recipe's.")
     ] = None,
     imports: ImportOption = None,
     out: OutOption = Path("results"),
@@ -35,14 +37,15 @@ def train(
         str, typer.Option(metavar="[ADDRESS]", help="Play on a Ray cluster: auto, host:port, or one of this machine.")
     ] = "",
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that play with --ray. Default: the Ray cluster's cores.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Processes that play with --ray. Default: the Ray cluster's cores."),
     ] = None,
 ) -> int:
     """Train an agent by a recipe, and compare it with baselines on problems that it does not see.
 
-    Writes checkpoints, policies and TensorBoard curves to <out>/<name>/. A run that was stopped or killed
-    goes on from its last checkpoint when the same command is given again, and ends with the same weights,
-    with --ray or without. Exit code 1 if a baseline that the recipe wants beaten is not.
+    Writes checkpoints, policies and TensorBoard curves to OUT/NAME/. If a run is stopped or killed, the same command
+    resumes it from its last checkpoint and ends with the same weights, with --ray or without. Exit code 1 if the
+    policy does not beat a baseline that the recipe names.
     """
     from hetgym.agents.recipe import load_recipe
 

@@ -42,9 +42,11 @@ def validate(
         str,
         typer.Option(help="Comma-separated devices of plans: cpu<core>:<instruction set> or cuda<number>@cpu<core>."),
     ] = "cpu0:full,cpu1:avx2",
-    placements: Annotated[int, typer.Option(min=2, help="Held-out placements of each model.")] = 17,
-    rounds: Annotated[int, typer.Option(min=2, help="Runs of each placement that count.")] = 11,
-    calibration_rounds: Annotated[int, typer.Option(min=2, help="Runs of each calibration placement.")] = 15,
+    placements: Annotated[int, typer.Option(metavar="N", min=2, help="Held-out placements of each model.")] = 17,
+    rounds: Annotated[int, typer.Option(metavar="N", min=2, help="Runs of each placement that count.")] = 11,
+    calibration_rounds: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Runs of each calibration placement.")
+    ] = 15,
     costs: Annotated[
         str,
         typer.Option(
@@ -52,8 +54,10 @@ def validate(
             "operators as well."
         ),
     ] = CALIBRATED,
-    limit: Annotated[float, typer.Option(min=0, help="Share of the cores that others may use; inf: any.")] = 0.05,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of placements, rounds and random weights.")] = 0,
+    limit: Annotated[
+        float, typer.Option(metavar="N", min=0, help="Share of the cores that others may use; inf: any.")
+    ] = 0.05,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of placements, rounds and random weights.")] = 0,
     out: OutOption = Path("results"),
     name: NameOption = "",
     force: ForceOption = False,
@@ -63,7 +67,7 @@ def validate(
 
     Calibrates costs, predicts placements that were not run, writes the predictions down, runs them and
     prints errors and rank correlation. Writes validation.json, the predictions and traces to
-    <out>/<name>/. Exit code 1 if a target was missed.
+    OUT/NAME/. Exit code 1 if a target was missed.
     """
     from hetgym.execution.devices import parse_devices
     from hetgym.execution.protocol import Settings
