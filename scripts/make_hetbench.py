@@ -8,16 +8,18 @@ runs every quick scheduler, for each of the suite's runtimes where it plans for 
 ``anneal`` runs long searches for each runtime of hetbench-v2, ``exact`` runs CP-SAT on small problems, and ``claim``
 adds a schedule from elsewhere. hetbench-v2 has hetbench-v1's problems, too, and begins with its schedules. Results go
 to the work folder; results that exist are not computed again. ``table`` merges them into the shipped table, whose
-entries never get worse, and ``docs`` writes the table of the suite's page. Searches use one thread and give the same
-results everywhere; CP-SAT stops at a time limit. Needs ``pip install "hetgym[exact]"``.
+entries never get worse, and ``docs`` writes it as a result of the documentation. Searches use one thread and give the
+same results everywhere; CP-SAT stops at a time limit. Needs ``pip install "hetgym[exact]"``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,10 @@ from hetgym.workloads import Best, BestKnown, load_best_known
 from hetgym.workloads.suites import FOLDER
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+import results  # noqa: E402
+
 STEPS = ("problems", "search", "anneal", "exact", "table", "docs")
 BETTER = 1 - 1e-12
 """Factor by which a makespan must be shorter to count as better; otherwise the earlier scheduler keeps the credit."""
@@ -53,13 +59,11 @@ class Suite:
     Attributes:
         name: of the suite.
         runtimes: runtimes that have best-known values.
-        page: its page of the documentation.
         earlier: suites whose problems it has, too.
     """
 
     name: str
     runtimes: tuple[str, ...]
-    page: Path
     earlier: tuple[Suite, ...] = ()
 
     @property
@@ -82,8 +86,8 @@ class Suite:
         return Problem.load(self.file(name))
 
 
-V1 = Suite("hetbench-v1", ("classic", "links"), ROOT / "docs" / "hetbench.md")
-V2 = Suite("hetbench-v2", ("classic", "links", "framework", "ready"), ROOT / "docs" / "hetbench-v2.md", (V1,))
+V1 = Suite("hetbench-v1", ("classic", "links"))
+V2 = Suite("hetbench-v2", ("classic", "links", "framework", "ready"), (V1,))
 SUITES = {suite.name: suite for suite in (V1, V2)}
 
 
@@ -302,51 +306,88 @@ def _bounded(suite: Suite, problem: Problem, row: BestKnown) -> BestKnown:
 
 
 def make_docs(suite: Suite) -> None:
-    """Write the table between the two marks of its page."""
-    before, _, rest = suite.page.read_text().partition("<!-- table -->\n")
-    _, _, after = rest.partition("<!-- end of table -->\n")
-    rows = runtimes_rows(suite) if suite.earlier else table_rows(suite)
-    suite.page.write_text(f"{before}<!-- table -->\n{rows}<!-- end of table -->\n{after}")
+    """Write the table as a result of the documentation; its title, words and notes are kept."""
+    path = results.DATA / f"{suite.name}.json"
+    known = json.loads(path.read_text("utf-8"))
+    notes = {table["name"]: table["note"] for table in known["tables"]}
+    tables = [runtimes_table(suite), shorter_table(suite)] if suite.earlier else [classic_table(suite)]
+    tables = [{**table, "note": notes.get(table["name"], "")} for table in [*tables, bounds_table(suite)]]
+    if tables != known["tables"]:
+        known["date"] = datetime.now(UTC).date().isoformat()
+    known |= {"tables": tables, "digest": results.digest_of(known["sources"])}
+    path.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-def runtimes_rows(suite: Suite) -> str:
-    """A column for each runtime: the best known makespan, and its excess over the bound."""
-    heads = " | ".join(f"{runtime} [ms] | over bound" for runtime in suite.runtimes)
-    lines = [f"| problem | n | devices | {heads} |", f"|---|--:|--:|{'--:|' * 2 * len(suite.runtimes)}"]
+def table_of(name: str, title: str, columns: list[str], rows: list[list[str]]) -> dict[str, Any]:
+    """A table of a result, whose first column names the row."""
+    return {"name": name, "title": title, "columns": columns, "rows": rows, "keys": 1}
+
+
+def runtimes_table(suite: Suite) -> dict[str, Any]:
+    """Two columns for each runtime: the best known makespan, and its excess over the bound."""
+    columns = ["problem", "operators", "devices"]
+    columns += [head for runtime in suite.runtimes for head in (f"{runtime} [ms]", f"{runtime} over bound")]
+    rows = []
     for name, row in load_best_known(suite.table).items():
         problem = suite.load(name)
         cells = [name, str(problem.num_operators), str(problem.num_devices)]
         for runtime in suite.runtimes:
-            seconds = row.best[runtime].makespan_s
-            over = "optimal" if row.optimal(runtime) else f"{seconds / row.bound(runtime) - 1:.1%}"
-            cells += [f"{1e3 * seconds:.6g}", over]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+            cells += [f"{1e3 * row.best[runtime].makespan_s:.6g}", over_bound(row, runtime)]
+        rows.append(cells)
+    return table_of("problems", "Best known makespans", columns, rows)
 
 
-def table_rows(suite: Suite) -> str:
+def classic_table(suite: Suite) -> dict[str, Any]:
     """The table of hetbench-v1."""
-    lines = [
-        "| problem | n | devices | CCR | best known [ms] | bound [ms] | gap | bound by | found by | links [ms] |",
-        "|---|--:|--:|--:|--:|--:|--:|---|---|--:|",
-    ]
+    columns = ["problem", "operators", "devices", "CCR", "best known [ms]", "bound [ms]", "over bound", "bound by"]
+    rows = []
     for name, row in load_best_known(suite.table).items():
         problem, best = suite.load(name), row.best["classic"]
         options = ", ".join(f"{key}={value}" for key, value in best.options.items())
-        cells = [
-            name,
-            str(problem.num_operators),
-            str(problem.num_devices),
-            f"{problem.mean_communication.mean() / problem.mean_cost.mean():.2g}",
-            f"{1e3 * best.makespan_s:.6g}",
-            f"{1e3 * row.bound_s:.6g}",
-            "optimal" if row.optimal("classic") else f"{best.makespan_s / row.bound_s - 1:.1%}",
-            row.bound_by,
-            f"{best.scheduler} ({options})" if options else best.scheduler,
-            f"{1e3 * row.best['links'].makespan_s:.6g}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        rows.append(
+            [
+                name,
+                str(problem.num_operators),
+                str(problem.num_devices),
+                f"{problem.mean_communication.mean() / problem.mean_cost.mean():.2g}",
+                f"{1e3 * best.makespan_s:.6g}",
+                f"{1e3 * row.bound_s:.6g}",
+                over_bound(row, "classic"),
+                row.bound_by,
+                f"{best.scheduler} ({options})" if options else best.scheduler,
+                f"{1e3 * row.best['links'].makespan_s:.6g}",
+            ]
+        )
+    return table_of("problems", "Best known makespans", [*columns, "found by", "links [ms]"], rows)
+
+
+def over_bound(row: BestKnown, runtime: str) -> str:
+    """Excess of the best known makespan over the bound."""
+    excess = row.best[runtime].makespan_s / row.bound(runtime) - 1
+    return "optimal" if row.optimal(runtime) else f"{100 * excess:.1f} %"
+
+
+def bounds_table(suite: Suite) -> dict[str, Any]:
+    """How many problems are solved to the optimum, and how far the bounds of the others lie, by runtime."""
+    rows = []
+    for runtime in suite.runtimes if suite.earlier else ("classic",):
+        known = load_best_known(suite.table).values()
+        gaps = [row.best[runtime].makespan_s / row.bound(runtime) - 1 for row in known if not row.optimal(runtime)]
+        rows.append([runtime, f"{len(known) - len(gaps)} of {len(known)}", f"{100 * sum(gaps) / len(gaps):.0f} %"])
+    columns = ["runtime", "proved optimal", "mean excess of the others over their bounds"]
+    return table_of("bounds", "Bounds", columns, rows)
+
+
+def shorter_table(suite: Suite) -> dict[str, Any]:
+    """Problems of earlier suites whose best known makespan is shorter here."""
+    rows, here = [], load_best_known(suite.table)
+    for before in suite.earlier:
+        for runtime in before.runtimes:
+            known = load_best_known(before.table).items()
+            ratios = [row.best[runtime].makespan_s / here[name].best[runtime].makespan_s for name, row in known]
+            shorter = sum(ratio > 1 / BETTER for ratio in ratios)
+            rows.append([f"{before.name} under {runtime}", f"{shorter} of {len(ratios)}", f"{max(ratios):.2f}"])
+    return table_of("shorter", "Shorter than in earlier suites", ["suite", "problems", "largest ratio"], rows)
 
 
 def main() -> None:
