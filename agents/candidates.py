@@ -76,7 +76,7 @@ class CandidatePolicy(Decider):
         features, width = 2 * len(COLUMNS[self.kind]), len(self._head.score)
         shapes = ((features, width), (width,), (features, width), (width, width), (width,), (width,), (features,))
         if tuple(weight.shape for weight in self._head) != shapes:
-            raise ArtefactError(f"the weights are of a {self.kind} policy with other features")
+            raise ArtefactError(f"the weights belong to a {self.kind} policy with other features")
         if not all(np.isfinite(weight).all() for weight in self._head):
             raise ArtefactError("the weights of the policy are not finite")
 

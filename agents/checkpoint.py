@@ -118,7 +118,7 @@ def restore_learner(network: nn.Module, optimizer: torch.optim.Optimizer, found:
         optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
         torch.set_rng_state(found["generator"])
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise ArtefactError(f"the checkpoint is not of this network ({error})") from error
+        raise ArtefactError(f"the checkpoint belongs to another network ({error})") from error
 
 
 def _optimizer_state(optimizer: torch.optim.Optimizer, found: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
@@ -134,13 +134,13 @@ def _optimizer_state(optimizer: torch.optim.Optimizer, found: Mapping[str, Tenso
             continue
         _, number, key = (*name.split(".", 2), "")[:3]
         if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number) < len(parameters)):
-            raise ValueError(f"{shown(name)} is of no parameter")
+            raise ValueError(f"{shown(name)} belongs to no parameter")
         if value.shape not in ((), parameters[int(number)].shape):
-            raise ValueError(f"{shown(name)} is of another shape than its parameter")
+            raise ValueError(f"{shown(name)} has another shape than its parameter")
         state.setdefault(int(number), {})[key] = value
     keys = {frozenset(of) for of in state.values()}
     if len(keys) > 1 or len(state) not in (0, len(parameters)):
-        raise ValueError("the optimiser's state is not of all parameters")
+        raise ValueError("the optimiser's state does not cover all parameters")
     return state
 
 

@@ -57,7 +57,7 @@ def proposal_network(weights: Mapping[str, npt.NDArray[Any]], features: int, wha
     except (KeyError, ValueError) as error:
         raise ArtefactError(f"not the weights of a {what} policy ({error})") from error
     if bias.ndim != 1 or enter.shape != (len(bias), features) or leave.shape != (1, len(bias)):
-        raise ArtefactError(f"the weights are of a {what} policy with other features")
+        raise ArtefactError(f"the weights belong to a {what} policy with other features")
     network = Network(np.ascontiguousarray(enter.T), bias, leave[0])
     if not all(np.isfinite(part).all() for part in network):
         raise ArtefactError(f"the weights of the {what} policy are not finite")

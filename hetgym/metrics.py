@@ -93,7 +93,7 @@ def arithmetic_mean(values: Iterable[float]) -> float:
     """Arithmetic mean; ValueError without values."""
     items = list(values)
     if not items:
-        raise ValueError("the mean of no values is not defined")
+        raise ValueError("the mean of an empty list is not defined")
     return math.fsum(items) / len(items)
 
 

@@ -160,7 +160,7 @@ class Schedule:
         if self.order is not None:
             return self.order
         if self.start is None:
-            raise InvalidSchedule("a schedule by priorities has no order before it is simulated")
+            raise InvalidSchedule("a schedule by priorities has no order until it is simulated")
         finish = self.start + self.run_times(problem)
         rank = np.lexsort((problem.arrays.position, finish, self.start, self.assignment)).astype(np.int32)
         ends = np.cumsum(np.bincount(self.assignment, minlength=problem.num_devices))
@@ -204,7 +204,7 @@ class Schedule:
 
 def _bound(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.floating) or not 0 <= value < math.inf:
-        raise InvalidSchedule(f"lower_bound must be a time from 0 s on, not {value!r}")
+        raise InvalidSchedule(f"lower_bound must be a non-negative time in seconds, not {value!r}")
     return float(value)
 
 
@@ -357,7 +357,7 @@ def _name_miscount(problem: Problem, order: Sequence[IntArray], assignment: IntA
                 )
             seen[operator] = device
     missing = next(i for i in range(n) if i not in seen)
-    raise InvalidSchedule(f"coverage: {_name(problem, missing)} stands in no device's order")
+    raise InvalidSchedule(f"coverage: {_name(problem, missing)} is in no device's order")
 
 
 @lean

@@ -110,7 +110,7 @@ def read_shared(n: int, readers: Iterable[tuple[Sequence[int], float]], name: st
         raise ProblemError(f"problem {name!r}: shared_weights are not (operators, bytes) pairs ({cause})") from cause
     if not all(0 <= size <= tables.LARGEST and all(0 <= i < n for i in ids) for ids, size in pairs):
         raise ProblemError(
-            f"problem {name!r}: shared_weights must be pairs of operators, 0 to {n - 1}, and bytes from 0 on"
+            f"problem {name!r}: shared_weights must be pairs of operators, 0 to {n - 1}, and non-negative bytes"
         )
     return SharedWeights.of(n, pairs)
 

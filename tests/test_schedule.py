@@ -60,7 +60,7 @@ BROKEN = {
     "coverage: negative operator": ({"order": [[0, 1], [2, -1]]}, "device 1 lists operator -1"),
     "coverage: listed twice": ({"order": [[0, 1, 1], [2, 3]]}, r"operator 1 \('b'\) is listed on devices 0 and 0"),
     "coverage: on the wrong list": ({"order": [[0, 1, 3], [2]]}, r"operator 3 \('d'\) .* device 0 but assigned"),
-    "coverage: on no list": ({"order": [[0, 1], [2]]}, r"operator 3 \('d'\) stands in no device's order"),
+    "coverage: on no list": ({"order": [[0, 1], [2]]}, r"operator 3 \('d'\) is in no device's order"),
     "placement": (
         {"assignment": [0, 0, 0, 1], "order": [[0, 1, 2], [3]]},
         r"operator 2 \('c'\) cannot run on device 0 \('cpu'\)",

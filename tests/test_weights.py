@@ -216,7 +216,7 @@ def test_files_copies_and_jobs(tmp_path: Path) -> None:
 
 WRONG = {
     "a reader beyond the operators": ([((0, 12), 5.0)], "operators, 0 to 2"),
-    "a negative size": ([((0, 1), -5.0)], "bytes from 0 on"),
+    "a negative size": ([((0, 1), -5.0)], "non-negative bytes"),
     "no pairs": ([3], "not .operators, bytes. pairs"),
     "more than the operator's weights": ([((0, 1), 7.0)], r"weight_bytes\[0\] is 6, less than the shared weights"),
 }

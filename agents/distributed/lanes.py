@@ -141,11 +141,11 @@ class RayLanes:
 
     def problem(self, lane: int) -> Any:
         """Refuse: problems are not sent between processes."""
-        raise AttributeError("problems of lanes on a Ray cluster stay there")
+        raise AttributeError("problems of lanes on a Ray cluster are not available in this process")
 
     def frame(self, lane: int) -> Any:
         """Refuse: pictures are not sent between processes."""
-        raise AttributeError("lanes on a Ray cluster are not drawn")
+        raise AttributeError("lanes on a Ray cluster cannot be rendered")
 
     def close(self) -> None:
         """End the workers."""

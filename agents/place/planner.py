@@ -66,7 +66,7 @@ class PlacePlanner(SchedulePlanner):
         except (IndexError, KeyError, ValueError) as error:
             raise ArtefactError(f"not the weights of a place policy ({error})") from error
         if not fits:
-            raise ArtefactError("the weights are of a place policy with other features")
+            raise ArtefactError("the weights belong to a place policy with other features")
         if not all(np.isfinite(weight).all() for weight in (*self.encoder, *self.head)):
             raise ArtefactError("the weights of the place policy are not finite")
 

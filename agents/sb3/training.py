@@ -102,7 +102,7 @@ def restore(model: Any, found: Checkpoint) -> int:
         model.ep_success_buffer = deque(maxlen=model._stats_window_size)
         restore_numpy(found.state["numpy"])
     except (ArtefactError, AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise ArtefactError(f"the checkpoint is not of this recipe ({error})") from error
+        raise ArtefactError(f"the checkpoint belongs to another recipe ({error})") from error
     restore_learner(model.policy.network, model.policy.optimizer, found.tensors)
     model.num_timesteps = found.step
     return found.step

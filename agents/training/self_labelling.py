@@ -137,7 +137,7 @@ class SelfLabelling(Learner):
         sizes = [len(lesson.choice) for lesson in self.lessons]
         makespans, choices = found.tensors.get("labels.makespan"), found.tensors.get("labels.choice")
         if makespans is None or choices is None or len(makespans) != len(sizes) or len(choices) != summed(sizes):
-            raise ArtefactError("the checkpoint is not of this curriculum")
+            raise ArtefactError("the checkpoint belongs to another curriculum")
         others = {name: value for name, value in found.tensors.items() if not name.startswith("labels.")}
         super().restore(Checkpoint(found.step, others))
         for lesson, makespan, choice in zip(self.lessons, makespans.tolist(), choices.split(sizes), strict=True):

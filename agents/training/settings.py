@@ -108,4 +108,4 @@ class SplitOutcomeSettings:
         if not (len(self.plans) == 2 and 0 < self.plans[0] <= self.plans[1] <= 1e6):
             raise ConfigError(f"plans is {self.plans}; expected two positive numbers, the smaller one first")
         if self.zoo > 0.0 and not (self.networks and self.batches and self.platforms):
-            raise ConfigError("there are no networks, batches or platforms to draw from the zoo")
+            raise ConfigError("networks, batches and platforms must not be empty")

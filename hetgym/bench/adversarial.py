@@ -162,9 +162,9 @@ def _makespans(rows: tuple[Baseline, ...], problem: Problem, runtime: Runtime, s
             return 1.0, 1.0
         if isinstance(error, HetgymError):
             raise
-        raise ConfigError(f"a scheduler fails on the start ({sentence(error)})") from error
+        raise ConfigError(f"a scheduler fails on the start problem ({sentence(error)})") from error
     if 0 < first < math.inf and 0 < second < math.inf:
         return first, second
     if strict:
-        raise ConfigError(f"the start takes {first:g} s and {second:g} s, which have no ratio")
+        raise ConfigError(f"the start problem takes {first:g} s and {second:g} s, whose ratio is not defined")
     return 1.0, 1.0

@@ -55,7 +55,7 @@ def attempt(baseline: Baseline, problem: Problem, runtimes: Sequence[str], repea
                 trace = simulate(problem, plan, name)
                 if claimed(plan, name) > trace.makespan * (1 + PROVED):
                     raise InvalidSchedule(
-                        f"lower bound: it says that no schedule takes less than {plan.lower_bound:g} s, and takes "
+                        f"lower bound: the schedule claims that none takes less than {plan.lower_bound:g} s, and takes "
                         f"{trace.makespan:g} s itself under {name!r}"
                     )
                 traces[name], seconds[name] = trace, took

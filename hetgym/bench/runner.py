@@ -115,7 +115,7 @@ def as_specs(items: Sequence[ProblemSpec | Problem]) -> list[ProblemSpec]:
         elif isinstance(item, ProblemSpec):
             specs.append(item)
         else:
-            raise ConfigError(f"a problem, or a specification of one, is {shown(item)}")
+            raise ConfigError(f"expected a Problem or a ProblemSpec, got {shown(item)}")
     _all_differ("problems", [spec.name for spec in specs])
     return specs
 

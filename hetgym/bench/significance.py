@@ -138,7 +138,7 @@ def compare_all(
     """Compare several methods ([m, k] makespans [s]) with one ([k]); see :func:`compare`. Rows share their samples."""
     table, reference = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
     if table.ndim != 2 or reference.shape != table.shape[1:]:
-        raise ValueError(f"makespans of shapes {table.shape} and {reference.shape} are not of the same problems")
+        raise ValueError(f"makespans of shapes {table.shape} and {reference.shape} belong to different problems")
     if not (np.isfinite(table).all() and np.isfinite(reference).all() and (table > 0).all() and (reference > 0).all()):
         raise ValueError("a ratio of makespans needs positive, finite ones")
     ratio = table / reference

@@ -81,5 +81,5 @@ def check_exports(wanted: Sequence[tuple[Format, Path | None]], inputs: Sequence
                 if file and is_file(path, own):
                     raise ConfigError(f"--export {form.name}:{file} would overwrite {own}, which the plan is made from")
             if any(is_file(path, other) or os.path.realpath(path) == os.path.realpath(other) for other in taken):
-                raise ConfigError(f"two exports are to be written to {path if file else form.file}")
+                raise ConfigError(f"two exports would write to {path if file else form.file}")
             taken.append(path)

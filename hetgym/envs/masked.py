@@ -36,7 +36,7 @@ class MaskedObservation(gym.Wrapper[Any, np.int64, Any, np.int64], gym.utils.Rec
         gym.utils.RecordConstructorArgs.__init__(self)
         super().__init__(env)
         if not isinstance(env, gym.Env) or not isinstance(env.unwrapped, LaneEnv):
-            raise ConfigError(f"masks are known of hetgym's environments, not of {shown(env)}")
+            raise ConfigError(f"only hetgym's environments have masks, not {shown(env)}")
         self._entries: tuple[str, ...] = ()
         actions = env.unwrapped.lanes.action_space.n
         self.observation_space = spaces.Dict({"obs": env.observation_space, "mask": spaces.MultiBinary(int(actions))})

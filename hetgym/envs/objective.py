@@ -33,7 +33,7 @@ class ObjectiveReward(gym.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gym.Env[Any, Any], objective: str | Objective = "energy") -> None:
         if not isinstance(env.unwrapped, ScheduleEnv):
             raise ConfigError(
-                f"an objective is for HetSchedule-v0 or HetDispatch-v0, not for {type(env.unwrapped).__name__}"
+                f"an objective needs HetSchedule-v0 or HetDispatch-v0, not {type(env.unwrapped).__name__}"
             )
         super().__init__(env)
         self.objective = as_objective(objective)

@@ -199,7 +199,7 @@ class Cluster:
                 progress, since = self._progress(), monotonic()
             elif monotonic() - since >= patience:
                 number = self._stuck(list(pending))
-                raise self._error(number, "did not get on", self._at(number), f" for {patience:g} s")
+                raise self._error(number, "made no progress", self._at(number), f" for {patience:g} s")
 
     def _error(self, number: int, what: str, operator: str, more: str = "") -> ExecutionError:
         name = self.devices[number].name

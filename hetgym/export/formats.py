@@ -123,7 +123,7 @@ def export_plan(
     if model is not None:
         as_path(model, "the model of a plan", ConfigError)
     if platform is not None and not isinstance(platform, Platform):
-        raise ConfigError(f"a platform is what hetgym.load_platform returns, not {shown(platform)}")
+        raise ConfigError(f"platform must be a hetgym.Platform, as hetgym.load_platform returns, not {shown(platform)}")
     weights, layers = _names("weights", weights), _names("layers", layers)
     if file is not None and model is not None and any(is_file(own, model) for own in written_files(format, file)):
         raise ConfigError(f"{os.fspath(model)}: an export would overwrite the model; give it another path")

@@ -88,8 +88,8 @@ def _read(
             nodes.append(chakra.nodes_of(document, str(file)))
         else:
             raise GraphError(
-                f"{file}: no trace of a known format (Kineto, ONNX Runtime, Chakra); PyTorch's execution traces hold "
-                "no times and are given as 'execution', beside Kineto's trace"
+                f"{file}: not a trace of a known format (Kineto, ONNX Runtime, Chakra); PyTorch's execution traces "
+                "hold no times and are given as 'execution', beside Kineto's trace"
             )
         if nodes and (events or beside):
             raise GraphError(f"{file}: a trace of Chakra, which goes with other traces of Chakra only")

@@ -154,5 +154,5 @@ class Reader:
     def whole(self, value: object, place: str) -> int:
         """A non-negative whole number."""
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
-            raise self.fail(place, f"is {spelled(value)}, not a whole number from 0 on")
+            raise self.fail(place, f"is {spelled(value)}, not a non-negative whole number")
         return value

@@ -227,7 +227,7 @@ def _number(text: str, where: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < 1e15:
-        raise ArtefactError(f"{where} is {text[:40]!r}, not a number from 0 on")
+        raise ArtefactError(f"{where} is {text[:40]!r}, not a non-negative number")
     return value
 
 

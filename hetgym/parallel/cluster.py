@@ -33,7 +33,7 @@ class Pool:
         check_number(self.nodes, f"pool {self.name!r}: nodes", PlatformError, minimum=1)
         check_number(self.per_node, f"pool {self.name!r}: per_node", PlatformError, minimum=1)
         if self.gpus > MOST:
-            raise PlatformError(f"pool {self.name!r} has {self.gpus} GPUs; at most {MOST} are planned for")
+            raise PlatformError(f"pool {self.name!r} has {self.gpus} GPUs; at most {MOST} are supported")
 
     @property
     def name(self) -> str:

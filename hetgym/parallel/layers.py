@@ -80,7 +80,7 @@ def switched(
     if tokens == framework.sequence:
         return costs, changed
     if not isinstance(costs, SwitchedCosts):
-        raise ConfigError(f"a plan has sequence={tokens}, but its costs of layers are known for {not tokens} alone")
+        raise ConfigError(f"a plan has sequence={tokens}, but the costs of its layers are known only for {not tokens}")
     return costs.under(changed), changed
 
 
@@ -92,7 +92,7 @@ class ProfiledLayers:
         sizes: tensor degree -> [l, 3] parameters, bytes of stash and bytes of boundary of a sample.
 
     Raises:
-        ProblemError: no times, tables of different lengths, or a value that is negative or no number.
+        ProblemError: no times, tables of different lengths, or a value that is negative or not a number.
 
     >>> costs = ProfiledLayers({("a100", 1, 1): [[1.0, 2.0, 0.1]] * 4}, {1: [[10.0, 8.0, 2.0]] * 4})
     >>> costs.layers, costs.passes("a100", 1, 2) is None
@@ -127,9 +127,9 @@ def _table(values: npt.ArrayLike, what: str) -> FloatArray:
     try:
         table = np.array(values, np.float64)
     except (TypeError, ValueError) as cause:
-        raise ProblemError(f"profiled layers: {what} are no table of numbers ({cause})") from cause
+        raise ProblemError(f"profiled layers: {what} are not a table of numbers ({cause})") from cause
     if table.ndim != 2 or table.shape[1] != 3 or not len(table):
         raise ProblemError(f"profiled layers: {what} have shape {table.shape}, expected [layers, 3]")
     if not ((table >= 0) & np.isfinite(table)).all():
-        raise ProblemError(f"profiled layers: {what} have a value that is negative or no number")
+        raise ProblemError(f"profiled layers: {what} have a value that is negative or not a number")
     return table

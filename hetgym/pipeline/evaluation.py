@@ -49,7 +49,7 @@ def makespan(
     moves = np.full(chunks * stages, float(transfer) if stages > 1 else 0.0)
     finish = last_finish(pass_table(passes), seconds.reshape(kinds, 1, chunks * stages), moves, 0)
     if finish == np.inf:
-        raise ConfigError("pipeline schedule: passes wait for each other in a circle, or for passes that are left out")
+        raise ConfigError("pipeline schedule: passes wait for each other in a cycle, or for passes that are left out")
     return finish
 
 
@@ -100,7 +100,7 @@ def stage_finishes(passes: Int64Array, seconds: FloatArray, moves: FloatArray) -
     clock = np.zeros(stages)
     finish = np.full((3, seconds.shape[2], room), np.inf)
     if _run_passes(passes, seconds, moves, 0, finish, clock, np.zeros(stages, np.int64)) == np.inf:
-        raise ConfigError("pipeline schedule: passes wait for each other in a circle, or for passes that are left out")
+        raise ConfigError("pipeline schedule: passes wait for each other in a cycle, or for passes that are left out")
     return clock
 
 

@@ -247,7 +247,9 @@ class PipelineProblem:
         placed = topology.kahn_order(after, np.bincount(pairs[1], minlength=d).astype(np.int32))
         if len(placed) < d:
             cycle = topology.find_cycle(after, placed)
-            raise InvalidSchedule(f"contiguity: devices {' -> '.join(map(str, [*cycle, cycle[0]]))} read in a circle")
+            raise InvalidSchedule(
+                f"contiguity: devices {' -> '.join(map(str, [*cycle, cycle[0]]))} read from each other in a cycle"
+            )
         return devices
 
     def _numbers(self, what: str, values: npt.ArrayLike, finite: bool = True) -> FloatArray:
@@ -256,7 +258,7 @@ class PipelineProblem:
         except (TypeError, ValueError, OverflowError) as cause:
             raise ProblemError(f"pipeline {self.name!r}: {what} is not a table of numbers ({cause})") from cause
         if not (array >= 0).all() or (finite and not np.isfinite(array).all()):
-            raise ProblemError(f"pipeline {self.name!r}: {what} has a value that is negative or no number")
+            raise ProblemError(f"pipeline {self.name!r}: {what} has a value that is negative or not a number")
         return array
 
     def _column(self, what: str, values: npt.ArrayLike, n: int) -> FloatArray:

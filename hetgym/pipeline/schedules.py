@@ -64,7 +64,7 @@ def interleaved(stages: int, micro_batches: int, chunks: int = 2) -> Orders:
         raise ConfigError(f"pipeline schedule: chunks is {chunks!r}; it must be 1 or more")
     if chunks > 1 and micro_batches % stages:
         raise ConfigError(
-            f"pipeline schedule: {micro_batches} micro-batches are no multiple of {stages} stages, "
+            f"pipeline schedule: {micro_batches} micro-batches are not a multiple of {stages} stages, "
             "which an interleaved schedule needs"
         )
     total, group = micro_batches * chunks, stages * chunks if chunks > 1 else 1

@@ -104,5 +104,5 @@ class TrainingPipeline:
             raise ProblemError(f"training of {name!r}: {what} has shape {array.shape}, expected one number or {shape}")
         used = array[np.isfinite(self.problem.cost)] if array.ndim == 2 else array
         if not ((used >= 0) & (used < np.inf)).all():
-            raise ProblemError(f"training of {name!r}: {what} has a value that is negative or no number")
+            raise ProblemError(f"training of {name!r}: {what} has a value that is negative or not a number")
         return array

@@ -42,7 +42,7 @@ class Item:
 
     def __post_init__(self) -> None:
         if (self.operator is None) == (self.graph is None):
-            raise ConfigError(f"item {self.source!r} holds an operator or a graph, one of the two")
+            raise ConfigError(f"item {self.source!r} must hold either an operator or a graph")
 
     @property
     def blank(self) -> Measurement:
@@ -184,7 +184,7 @@ class Profile:
             device_number(device)
         journal = self.path.parent / f"{self.path.name.partition('.')[0]}.part.csv"
         if self.path.exists() and not journal.exists():
-            raise ConfigError(f"{self.path} is there already; give the profile another name")
+            raise ConfigError(f"{self.path} already exists; give the profile another name")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.journal = Journal.open(journal)

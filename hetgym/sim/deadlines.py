@@ -56,7 +56,7 @@ def lateness(trace: Record, due: npt.ArrayLike, job: npt.ArrayLike | None = None
         limits = np.asarray(due, np.float64)
         of = np.arange(n) if job is None else np.asarray(job)
     except (OverflowError, TypeError, ValueError) as cause:
-        raise ProblemError(f"deadlines or jobs are no array of numbers ({cause})") from cause
+        raise ProblemError(f"deadlines or jobs are not an array of numbers ({cause})") from cause
     if limits.ndim != 1 or not (limits >= 0).all():
         raise ProblemError("deadlines must be one time for each job, not negative")
     if of.shape != (n,) or of.dtype.kind not in "iu" or not np.array_equal(np.unique(of), np.arange(len(limits))):

@@ -34,7 +34,7 @@ class Board:
 
     def __post_init__(self) -> None:
         if not words(self.name):
-            raise ConfigError(f"a board is named by words, not by {shown(self.name)}")
+            raise ConfigError(f"a board's name must be text, not {shown(self.name)}")
         check_number(self.pcie, f"board {self.name!r}: pcie", PlatformError, positive=True)
         check_number(self.nvlink, f"board {self.name!r}: nvlink", PlatformError, positive=True)
         check_number(self.nvlinks, f"board {self.name!r}: nvlinks", PlatformError)

@@ -82,7 +82,7 @@ def _check(cell: str, pair: str, same: bool) -> None:
     """Refuse an entry that no matrix has there; ``same`` is whether row and column are the same device."""
     links = re.fullmatch(r"NV(\d{1,3})", cell)
     if not (links or re.fullmatch(r"X|PIX|PXB|PHB|NODE|SYS|SOC", cell)):
-        raise PlatformError(f"{pair} are linked by {shown(cell)}, which 'nvidia-smi topo -m' never says")
+        raise PlatformError(f"{pair} are linked by {shown(cell)}, which 'nvidia-smi topo -m' never prints")
     if links and not 1 <= int(links[1]) <= MOST_NVLINKS:
         raise PlatformError(f"{pair} are linked by {shown(cell)}, and a GPU has up to {MOST_NVLINKS}")
     if (cell == "X") != same:
@@ -146,7 +146,7 @@ def nccl(root: Element, where: str, gpu: str = "") -> Machine:
         cpu = next((one for one in above if one.tag == "cpu"), None)
         pci = next((one for one in reversed(above) if one.tag == "pci"), None)
         if cpu is None or pci is None:
-            raise PlatformError(f"{where}: a gpu stands outside cpu and pci")
+            raise PlatformError(f"{where}: a gpu element lies outside cpu and pci")
         socket = sockets.setdefault(id(cpu), len(sockets))
         bus, number = pci.get("busid").lower(), len(gpus)
         if bus in buses:
@@ -155,7 +155,7 @@ def nccl(root: Element, where: str, gpu: str = "") -> Machine:
             )
         if any(link.tag == "xgmi" for link in element.children):
             raise PlatformError(
-                f"{where}: written by RCCL, whose links xgmi are not read; write a platform file instead"
+                f"{where}: written by RCCL, whose xgmi links are not supported; write a platform file instead"
             )
         vendor, device = (pci.get(key).lower().removeprefix("0x") for key in ("vendor", "device"))
         if not gpu and not (vendor and device):
@@ -179,7 +179,7 @@ def nccl(root: Element, where: str, gpu: str = "") -> Machine:
             if nvlinks.setdefault(pair, count) != count:
                 raise PlatformError(f"{where}: GPUs {pair[0]} and {pair[1]} state {nvlinks[pair]} and {count} NVLinks")
         elif kind.startswith(_CPU_BRIDGE):
-            raise PlatformError(f"{where}: NVLinks to processors are not read; write a platform file instead")
+            raise PlatformError(f"{where}: NVLinks to processors are not supported; write a platform file instead")
         elif kind.startswith(_BRIDGE) or target.startswith("fffffff"):
             switched[number] = switched.get(number, 0) + count
     return Machine(where, tuple(gpus), nvlinks=nvlinks, switched={k: n for k, n in switched.items() if n})

@@ -79,7 +79,7 @@ def _sizes(line: Line) -> tuple[int, int]:
 
 def _pairs(line: Line, machines: int) -> list[Choices]:
     if len(line.words) % 2:
-        raise line.fail(f"{len(line.words)} numbers are no pairs of a machine and a time")
+        raise line.fail(f"{len(line.words)} numbers do not form pairs of a machine and a time")
     return [[_pair(line, at, 0, machines)] for at in range(0, len(line.words), 2)]
 
 

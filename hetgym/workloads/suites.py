@@ -149,7 +149,7 @@ def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
             f"{where}: devices must be at least 1 and at most {MOST_DEVICES}, a ccr a finite number, not negative"
         )
     if any(batch < 1 for batch in group.batch) or any(seed < 0 for seed in group.seeds):
-        raise ConfigError(f"{where}: a batch size must be at least 1, a seed at least 0")
+        raise ConfigError(f"{where}: a batch size must be at least 1, a seed must not be negative")
     if (group.transforms or group.scale) and not group.platforms:
         raise ConfigError(f"{where}: transforms and scale are for graphs on platforms")
     _check_parameters(group.parameters, where)

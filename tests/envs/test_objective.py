@@ -83,5 +83,5 @@ def test_lateness_by_hand() -> None:
         with pytest.raises(ProblemError, match="deadlines"):
             lateness(trace, due, job)
     for due, job in (("x", None), (object(), None), ([[1.0], 2.0], None), ([10**400] * 3, None), ([1.0], [[0], 0, 0])):
-        with pytest.raises(ProblemError, match="deadlines or jobs are no array of numbers"):
+        with pytest.raises(ProblemError, match="deadlines or jobs are not an array of numbers"):
             lateness(trace, due, job)  # type: ignore[arg-type]

@@ -88,7 +88,7 @@ def test_manners() -> None:
     assert pictured.render().shape == (2 * 540, 960, 3) and pictured.metadata["render_fps"] > 0
     with pytest.raises(UnknownName, match="unknown render mode 'ansi'; known: rgb_array"):
         make_vec_env("HetSchedule-v0", render_mode="ansi")
-    with pytest.raises(ConfigError, match="seed is 'x'; it must be a whole number from 0 on, or None"):
+    with pytest.raises(ConfigError, match="seed is 'x'; it must be a non-negative whole number, or None"):
         make_vec_env("HetSchedule-v0", seed="x")  # type: ignore[arg-type]
     envs.set_options({"problem": textbook("topcuoglu")})
     envs.reset()

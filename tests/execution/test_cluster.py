@@ -133,7 +133,7 @@ def test_a_killed_or_hung_worker_ends_the_run_with_its_name(blow: signal.Signals
     assert time.monotonic() - struck[0] < 100.0  # a death is noticed at once, without patience
     assert caught.value.worker == "right"
     assert caught.value.operator == "" or caught.value.operator in {op.name for op in graph.operators}
-    assert "SIGKILL" in str(caught.value) if blow == signal.SIGKILL else "did not get on" in str(caught.value)
+    assert "SIGKILL" in str(caught.value) if blow == signal.SIGKILL else "made no progress" in str(caught.value)
     assert cluster.closed
     assert all(map(gone, cluster.pids))
     assert cluster.memory.descriptor == -1

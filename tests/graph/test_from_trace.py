@@ -480,7 +480,7 @@ def test_formats_are_not_mixed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ([], "no trace of a known format"),
+        ([], "not a trace of a known format"),
         ({"schema": "1", "nodes": []}, "are given as 'execution'"),
         ({"traceEvents": 3}, "is a number, not a list"),
         ({"traceEvents": []}, "no events with a duration"),

@@ -156,7 +156,7 @@ BAD = [
     (("tensors", 0, "dtype"), "float31", r"tensors\[0\]: no dtype is called 'float31'"),
     (("tensors", 0, "dtype"), ["float32"], r"tensors\[0\].dtype is a list, not a string"),
     (("tensors", 0, "shape"), 4, r"tensors\[0\].shape is a number, not a list"),
-    (("tensors", 0, "shape", 1), -1, r"tensors\[0\].shape\[1\] is -1, not a whole number from 0 on"),
+    (("tensors", 0, "shape", 1), -1, r"tensors\[0\].shape\[1\] is -1, not a non-negative whole number"),
     (("tensors", 0, "shape", 1), 1.5, "is 1.5, not a whole number"),
     (("tensors", 0, "shape", 1), True, "is True, not a whole number"),
     (("tensors", 0, "shape", 1), MAX_ELEMENTS + 1, "out of range"),

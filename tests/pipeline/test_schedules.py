@@ -71,7 +71,7 @@ def test_interleaved_passes_are_those_of_the_paper() -> None:
 def test_bad_numbers() -> None:
     with pytest.raises(UnknownName, match="did you mean 'gpipe'"):
         orders("gpip", 2, 2)
-    with pytest.raises(ConfigError, match="3 micro-batches are no multiple of 2 stages"):
+    with pytest.raises(ConfigError, match="3 micro-batches are not a multiple of 2 stages"):
         orders("interleaved", 2, 3, 2)
     with pytest.raises(ConfigError, match="chunks is 0"):
         orders("interleaved", 2, 4, 0)

@@ -185,7 +185,7 @@ SMALL = Problem.from_arrays([[1.0, 2.0], [np.inf, 3.0]], [(0, 1, 1.0)])
         (lambda _: (7, 1), "operator 7 is not ready"),
         (lambda _: (0, 2), "operator 0 .* to device 2, which does not exist$"),
         (lambda s: (s.ready[0], 0), "operator 1 .* to device 0, which cannot run it"),
-        (lambda _: None, "waits at 0 s for ever"),
+        (lambda _: None, "waits at 0 s, but nothing runs"),
         (lambda _: 3, "a decision is \\(operator, device\\) or None, not 3"),
     ],
 )

@@ -181,7 +181,11 @@ def test_a_problem_in_hand_is_named_by_itself_or_by_the_caller() -> None:
         ("problems:\n  - {textbook: [topcuoglu, topcuoglu]}", ConfigError, "'topcuoglu' is listed twice"),
         ("problems:\n  - {generator: layred, platforms: [cpu-gpu]}", UnknownName, "did you mean 'layered'"),
         ("problems:\n  - {generator: layered, parameters: {task: 9}, platforms: [cpu-gpu]}", ConfigError, "'tasks'"),
-        ("problems:\n  - {generator: layered, seeds: [-1], platforms: [cpu-gpu]}", ConfigError, "a seed at least 0"),
+        (
+            "problems:\n  - {generator: layered, seeds: [-1], platforms: [cpu-gpu]}",
+            ConfigError,
+            "a seed must not be negative",
+        ),
         ("problems:\n  - {textbook: [topcuoglu], devices: 8}", ConfigError, "devices alone, to files"),
         ("problems:\n  - {files: [a.stg], devices: 8, ccr: [1]}", ConfigError, "devices and ccr belong together"),
         ("problems:\n  - {generator: daggen, devices: 8}", ConfigError, "devices and ccr belong together"),

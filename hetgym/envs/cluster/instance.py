@@ -178,7 +178,9 @@ class StepInstance:
         taken = [known.index(setting), plan.depth - 1]
         for stage in plan.stages:
             if stage.groups not in groups:
-                raise ConfigError(f"the groups of the stage at layer {stage.first} are no option of the environment")
+                raise ConfigError(
+                    f"the groups of the stage at layer {stage.first} are not an option of the environment"
+                )
             taken += [1 + groups.index(stage.groups), *[0] * (stage.last - stage.first)]
         return taken
 

@@ -187,7 +187,7 @@ class AutoresetLanes:
             self.lanes.step(actions, active)
             self._returns[active] += self.lanes.reward[active]
             if self.lanes.over[active].any():
-                raise ConfigError("an episode ends before the state that was kept of it: it is of another environment")
+                raise ConfigError("the episode ends before its saved state, which belongs to another environment")
         self.lanes.legality.illegal[:] = [state["illegal"] for state in states]
         return self.seen()
 

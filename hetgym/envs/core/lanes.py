@@ -298,11 +298,11 @@ def as_actions(actions: Any, count: int) -> npt.NDArray[np.int64]:
 
 
 def as_seed(seed: Any) -> int | None:
-    """A seed of a reset as a number, or None; ConfigError unless it is None or a whole number from 0 on."""
+    """A seed of a reset as a number, or None; ConfigError unless it is None or a non-negative whole number."""
     if seed is None:
         return None
     if isinstance(seed, bool | np.bool_) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ConfigError(f"seed is {shown(seed)}; it must be a whole number from 0 on, or None")
+        raise ConfigError(f"seed is {shown(seed)}; it must be a non-negative whole number, or None")
     return int(seed)
 
 

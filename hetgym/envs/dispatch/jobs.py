@@ -37,7 +37,7 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
         return first
     counts = {problem.num_devices for problem in problems}
     if len(counts) > 1:
-        raise ConfigError(f"jobs on one machine must be made for equally many devices, not for {sorted(counts)}")
+        raise ConfigError(f"jobs on one machine must have the same number of devices, not {sorted(counts)}")
     operators = np.cumsum([0, *(problem.num_operators for problem in problems)])
     tensors = np.cumsum([0, *(int(p.edge_tensor.max(initial=-1)) + 1 for p in problems)])
 

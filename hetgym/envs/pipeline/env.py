@@ -244,7 +244,7 @@ class HetPipelineEnv(LaneEnv):
             ConfigError: no episode has been finished since the last reset.
         """
         if not self._began or not self.lanes.over[0]:
-            raise ConfigError("unrolled() is of a finished episode: place all blocks first")
+            raise ConfigError("unrolled() needs a finished episode: place all blocks first")
         return self.lanes.unrolled(0)
 
 

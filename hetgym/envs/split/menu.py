@@ -72,7 +72,7 @@ def menu(axes: Sequence[str], ways: Sequence[int], parts: Sequence[str]) -> tupl
                 raise unknown_name(what, name, known)
     for count in ways:
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
-            raise ConfigError(f"the menu's ways are {shown(list(ways))}; expected whole numbers from 2 on")
+            raise ConfigError(f"the menu's ways are {shown(list(ways))}; expected whole numbers of at least 2")
     if len(set(ways)) < len(ways):
         raise ConfigError(f"the menu's ways are {shown(list(ways))}; one of them is repeated")
     return LEAVE, *(

@@ -64,4 +64,6 @@ def _numbers(ways: Any, devices: int) -> Sequence[int]:
         return range(2, ways + 1)
     if isinstance(ways, list | tuple) and ways:
         return ways
-    raise ConfigError(f"ways is {shown(ways)}; expected the largest number of parts, from 2 on, or a list of numbers")
+    raise ConfigError(
+        f"ways is {shown(ways)}; expected the largest number of parts, of at least 2, or a list of numbers"
+    )

@@ -202,7 +202,7 @@ def _whole(row: Mapping[str, Any], keys: Sequence[str], place: str, default: int
     key = next((key for key in keys if key in row), keys[0])
     value = row.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
-        raise GraphError(f"{place}: {key!r} is {spelled(value)}, not a whole number from 0 on")
+        raise GraphError(f"{place}: {key!r} is {spelled(value)}, not a non-negative whole number")
     return value
 
 

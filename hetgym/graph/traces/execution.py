@@ -22,7 +22,7 @@ class Dataflow:
 
     def __init__(self, document: Any, where: str) -> None:
         if not is_execution_trace(document):
-            raise GraphError(f"{where}: no execution trace of PyTorch (an object with 'schema' and 'nodes')")
+            raise GraphError(f"{where}: not an execution trace of PyTorch (an object with 'schema' and 'nodes')")
         self.where = where
         self.names: dict[int, str] = {}
         self.reads: dict[int, list[int]] = {}

@@ -146,8 +146,8 @@ def sizes(
     ratios = [1.0] * parts if isinstance(parts, int) else [float(ratio) for ratio in parts]
     if len(ratios) < 2 or not all(math.isfinite(r) and r > 0 for r in ratios) or granularity < 1:
         raise GraphError(
-            f"splitting {op.name!r}: expected two positive ratios or more, or a number of parts from 2 on, and a "
-            f"granularity from 1 on, not {parts!r} and {granularity}"
+            f"splitting {op.name!r}: expected two positive ratios or more, or a number of parts of at least 2, and a "
+            f"granularity of at least 1, not {parts!r} and {granularity}"
         )
     unit = math.lcm(found.unit, granularity)
     ends = [

@@ -30,7 +30,7 @@ from hetgym.envs.split.networks import RandomNetworks
         ({"parts": ["even"]}, "unknown parts 'even'"),
         ({"ways": 1}, "ways is 1"),
         ({"ways": []}, r"ways is \[\]"),
-        ({"ways": [2, 1]}, "whole numbers from 2 on"),
+        ({"ways": [2, 1]}, "whole numbers of at least 2"),
         ({"ways": [2, 2]}, "repeated"),
         ({"ways": "all"}, "ways is 'all'"),
         ({"key_operators": 0}, "key_operators is 0"),
