@@ -21,7 +21,7 @@ _PR_SET_DUMPABLE = 4
 
 
 def confine(limits: Limits, folder: Path) -> list[str]:
-    """Take all measures that the system has, for this process and for ever; return the names of those that hold.
+    """Take all measures that the system has, permanently, for this process; return the names of those that hold.
 
     They are ``limits`` (processor time, address space, files, processes), ``processes`` (the memory of others cannot be
     read or written by way of ``/proc``), ``files`` (no changes outside the folder), ``capabilities`` (a root user's
