@@ -123,7 +123,7 @@ def naming(path: Path) -> Iterator[Path]:
 def make_folder(root: Path, name: str = "", force: bool = False) -> Path:
     """The folder of a run; see :class:`RunFolder`, but that files of an earlier run stay."""
     if name and (Path(name).name != name or name in (".", "..")):
-        raise ConfigError(f"--name must be a single word, not a path such as {name!r}; --out sets the folder")
+        raise ConfigError(f"a run's name must be a single word, not a path such as {name!r}; --out sets the folder")
     path = root / name if name else _fresh(root)
     try:
         path.mkdir(parents=True, exist_ok=True)

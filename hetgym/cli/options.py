@@ -87,7 +87,7 @@ def words(text: str) -> list[str]:
 def check_run_name(name: str) -> str:
     """The name of a run, which is the name of its folder; ConfigError if it is empty, or a path."""
     if Path(name).name != name or name in (".", "..", ""):
-        raise ConfigError(f"--name must be a single word, not a path such as {name!r}; --out sets the folder")
+        raise ConfigError(f"a run's name must be a single word, not a path such as {name!r}; --out sets the folder")
     return name
 
 

@@ -50,7 +50,7 @@ MISTAKES = [
     (["bench", "--runtimes", "link"], "unknown runtime 'link'; did you mean 'links'"),
     (["bench", "--traces", "few"], "unknown choice of traces 'few'"),
     (["bench", "--suite", "quick", "--out", "a-file"], "a-file"),
-    (["bench", "--suite", "quick", "--name", "../x"], "a run is named by one word"),
+    (["bench", "--suite", "quick", "--name", "../x"], "a run's name must be a single word"),
     (["bench", "--problems", "gone.npz"], "gone.npz: no such file"),
     (["bench", "--problems", "a-file.npz"], "a-file.npz"),
     (["bench", "--by", "size,plattform"], "unknown column to group by 'plattform'; did you mean 'platform'"),
@@ -80,7 +80,7 @@ MISTAKES = [
     (["adversary", "heft", "peft", "--start", "a-file.npz", "--devices", "2"], "--start has its own"),
     (["adversary", "heft", "peft", "--within", "0.5"], "within is 0.5; it must be a factor from 1 to 1000"),
     (["adversary", "heft", "peft", "--operators", "0"], "both must be at least 1"),
-    (["adversary", "heft", "peft", "--name", "../x"], "a run is named by one word"),
+    (["adversary", "heft", "peft", "--name", "../x"], "a run's name must be a single word"),
     (["list", "grphs"], "did you mean 'graphs'"),
 ]
 

@@ -13,7 +13,7 @@ from hetgym.cli.app import EXAMPLES, app
 NAMES = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
 
 
-@pytest.mark.parametrize(("name", "example"), zip(NAMES, EXAMPLES.values(), strict=True), ids=NAMES)
+@pytest.mark.parametrize(("name", "example"), list(zip(NAMES, EXAMPLES.values(), strict=True)), ids=NAMES)
 def test_an_example_is_shown_and_its_options_exist(name: str, example: str, tmp_path: Path) -> None:
     done = ask(name, "--help", cwd=tmp_path)
     shown = " ".join(done.stdout.split())

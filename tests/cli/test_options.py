@@ -8,7 +8,7 @@ from hetgym.errors import ConfigError
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/abs", "a/"])
 def test_a_run_name_is_one_word(name: str) -> None:
-    with pytest.raises(ConfigError, match="named by one word"):
+    with pytest.raises(ConfigError, match="a run's name must be a single word"):
         check_run_name(name)
 
 

@@ -42,13 +42,13 @@ def test_a_table_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     assert table.read_bytes() == b""
     assert (done.returncode, done.stdout) == (2, "")
     assert "give another --name" not in done.stderr
-    assert "is there already" in done.stderr
+    assert "already exists" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("profile", "a/b"), "by one word"),
+        (("profile", "a/b"), "a single word"),
         (("profile", "x", "--designs", "convv"), "did you mean 'conv'"),
         (("profile", "x", "--cores", "zero"), "--cores zero"),
         (("profile", "x", "--time-limit", "20"), "'20'"),

@@ -76,7 +76,7 @@ def test_any_order_of_passes(pairs: list[tuple[int, int]], seed: int) -> None:
     stuck = any(position[Pass("B", k)] < position[Pass("F", k)] for k in (0, 1))
     stuck = stuck or position[Pass("B", 0)] < position[Pass("F", 1)]  # stage 1 begins with micro-batch 1
     if stuck:
-        with pytest.raises(ConfigError, match="wait for each other in a circle"):
+        with pytest.raises(ConfigError, match="wait for each other in a cycle"):
             makespan((first, last), times[0], times[1])
         return
     expected = slow_makespan((first, last), lambda kind, _, chunk: float(times["FB".index(kind), chunk]), [0.0, 0.0])

@@ -232,7 +232,7 @@ def test_bad_data_sheets_are_refused(tmp_path: Path) -> None:
     for text, message in (
         ("boards: 3", "boards is 3, expected a list"),
         ("boards: [{name: X, device: {kind: gpu}}]", "key 'peak_flops' is missing"),
-        ("boards: [{name: '-', device: {}}]", "a board is named by words"),
+        ("boards: [{name: '-', device: {}}]", "a board's name must be text"),
         ("boards: [{name: X, nvlink: -1, device: {}}]", "nvlink is -1.0; it must be positive"),
         ("bords: []", "unknown key 'bords'; did you mean 'boards'?"),
     ):

@@ -138,7 +138,7 @@ BAD = [
     ("a.jsp", "0 1\n", "the number of jobs is '0'"),
     ("a.jsp", "-1 1\n", "the number of jobs is '-1'"),
     ("a.jsp", "2 2\n0 1 1 1\n", "a.jsp: 1 lines after the first; 2 jobs have 2 lines of pairs or 4 lines"),
-    ("a.jsp", "1 2\n# c\n0 1 1\n", "line 3: 3 numbers are no pairs"),
+    ("a.jsp", "1 2\n# c\n0 1 1\n", "line 3: 3 numbers do not form pairs"),
     ("a.jsp", "1 2\n0 1 2 1\n", "line 2: a machine is '2', not a whole number from 0 to 1"),
     ("a.jsp", "1 2\n0 1 1 -3\n", "line 2: a time is '-3', not a number from 0"),
     ("a.jsp", "1 2\n0 1 1 nan\n", "a time is 'nan'"),

@@ -213,7 +213,7 @@ def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert run(strict, Output(tmp_path, "run", force=True)) == 1
     assert "failed: greedy:finish is not beaten" in capsys.readouterr().err
     for name in ("", "..", "a/b"):
-        with pytest.raises(ConfigError, match="named by one word"):
+        with pytest.raises(ConfigError, match="a run's name must be a single word"):
             run(made, Output(tmp_path, name))
 
 
