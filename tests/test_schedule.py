@@ -255,7 +255,7 @@ def test_a_schedule_is_a_value() -> None:
 def test_what_was_not_planned_is_not_there(problem: Problem) -> None:
     with pytest.raises(InvalidSchedule, match=r"no planned finish times; hetgym.simulate\(problem, schedule\) has"):
         _ = Schedule(LEGAL["assignment"], order=LEGAL["order"]).makespan
-    with pytest.raises(InvalidSchedule, match="priorities has no order before it is simulated"):
+    with pytest.raises(InvalidSchedule, match="priorities has no order until it is simulated"):
         Schedule(LEGAL["assignment"], priority=[0.0] * 4).device_order(problem)
 
 

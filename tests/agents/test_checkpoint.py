@@ -115,7 +115,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     ids=range(11),
 )
 def test_tensors_of_another_learner_are_refused(learner: Any, change: Any) -> None:
-    with pytest.raises(ArtefactError, match="not of this network"):
+    with pytest.raises(ArtefactError, match="belongs to another network"):
         restore_learner(*learner, change(learner_tensors(*learner)))
 
 

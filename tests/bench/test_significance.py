@@ -106,8 +106,8 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 @pytest.mark.parametrize(
     ("ours", "theirs", "said"),
     [
-        ([[1.0, 2.0]], [1.0], "not of the same problems"),
-        ([1.0, 2.0], [1.0, 2.0], "not of the same problems"),
+        ([[1.0, 2.0]], [1.0], "belong to different problems"),
+        ([1.0, 2.0], [1.0, 2.0], "belong to different problems"),
         ([[1.0, 0.0]], [1.0, 2.0], "positive, finite"),
         ([[1.0, 2.0]], [1.0, np.inf], "positive, finite"),
         (np.zeros((1, 0)), [], "one at least"),

@@ -31,7 +31,7 @@ def test_masks_beside_observations() -> None:
         known, expected, *_ = plain.step(action)
         assert reward == expected
     assert gym.make(env.spec).observation_space == env.observation_space
-    with pytest.raises(ConfigError, match="masks are known"):
+    with pytest.raises(ConfigError, match="only hetgym's environments have masks"):
         MaskedObservation(gym.make("CartPole-v1"))
 
 

@@ -133,7 +133,7 @@ def test_states_that_are_none() -> None:
     kept = envs.state()
     with pytest.raises(ConfigError, match="1 states for 2 lanes"):
         envs.restore(kept[:1])
-    with pytest.raises(ConfigError, match="of another environment"):
+    with pytest.raises(ConfigError, match="another environment"):
         envs.restore([state | {"actions": [0] * 10} for state in kept])
     envs.set_options({"problem": textbook("topcuoglu")})
     envs.reset()

@@ -58,7 +58,7 @@ def test_bad_arguments_are_refused(problem: Problem, tmp_path: Path) -> None:
         with pytest.raises(ProblemError, match="a problem is a hetgym.Problem, not str"):
             export_plan(schedule, form, problem="squeezenet")  # type: ignore[arg-type]
         wrong: tuple[tuple[dict[str, Any], str], ...] = (
-            ({"platform": "cpu-gpu"}, "what hetgym.load_platform returns, not 'cpu-gpu'"),
+            ({"platform": "cpu-gpu"}, "as hetgym.load_platform returns, not 'cpu-gpu'"),
             ({"model": 3}, "the model of a plan is read from a path, not from int 3"),
             ({"weights": 3}, "weights are a sequence of names, not 3"),
             ({"weights": [b"w"]}, "weights are a sequence of names"),

@@ -67,7 +67,7 @@ def test_the_callers_array_is_left_alone() -> None:
     [
         (Schedule([0], order=[[0], []]), "coverage: 1 operators are assigned"),
         (Schedule([0, 1], order=[[0, 1]]), "coverage: orders for 1 devices"),
-        (Schedule([0, 1], order=[[0], []]), "coverage: operator 1 .* stands in no"),
+        (Schedule([0, 1], order=[[0], []]), "coverage: operator 1 .* is in no"),
         (Schedule([0, 1], order=[[0, 0], []]), "coverage: operator 0 .* is listed on devices 0 and 0"),
         (Schedule([0, 1], order=[[0], [5]]), "coverage: device 1 lists operator 5"),
         (Schedule([0, 1], order=[[-1], [1]]), "coverage: device 0 lists operator -1"),

@@ -241,7 +241,7 @@ def test_repetitions_stop_when_the_spread_is_known():
 
 
 def test_an_item_is_an_operator_or_a_graph():
-    with pytest.raises(ConfigError, match="one of the two"):
+    with pytest.raises(ConfigError, match="either an operator or a graph"):
         Item("x")
 
 

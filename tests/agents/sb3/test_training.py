@@ -234,5 +234,5 @@ def test_bad_recipes_and_checkpoints(tmp_path: Path) -> None:
     kept.write_bytes(whole)
     found = Checkpoint.load(kept)
     Checkpoint(found.step, found.tensors, {**found.state, "lanes": found.state["lanes"][:2]}).save(kept)
-    with pytest.raises(ArtefactError, match="not of this recipe .2 states for 4 lanes"):
+    with pytest.raises(ArtefactError, match="belongs to another recipe .2 states for 4 lanes"):
         TrainingRun(load_recipe(path), tmp_path / "run").train()

@@ -35,7 +35,7 @@ def test_jobs_side_by_side() -> None:
     assert np.array_equal(both.cost[10:], one.cost) and (both.edge_source[15:] >= 10).all()
     assert len(np.unique(both.edge_tensor)) == 2 * len(np.unique(one.edge_tensor))
     alone = hetgym.Problem.from_arrays([[1.0]], [])
-    with pytest.raises(ConfigError, match="equally many devices"):
+    with pytest.raises(ConfigError, match="the same number of devices"):
         side_by_side([one, alone])
 
 

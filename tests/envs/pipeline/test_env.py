@@ -64,7 +64,7 @@ def test_bad_pipelines_are_refused() -> None:
     with pytest.raises(gym.error.ResetNeeded):
         HetPipelineEnv(CHAIN).actions([0, 0, 1, 1])
     assert env.reset(seed=0) and env.actions([1, 1, 0, 0]) == [2, 0, 1, 0]
-    with pytest.raises(hetgym.InvalidSchedule, match="circle"):
+    with pytest.raises(hetgym.InvalidSchedule, match="cycle"):
         env.actions([0, 1, 0, 1])
     loose = HetPipelineEnv(PipelineProblem(np.ones((3, 1)), [], TWO))
     assert loose.reset(seed=0) and loose.actions([1, 0, 0]) == [2, 1, 0]
