@@ -44,6 +44,10 @@ SUFFIXES = {".py", ".yaml", ".yml", ".json", ".csv", ".toml"}
 """Of the files that count in the digest of a source folder."""
 
 
+WORDS = re.compile(rb'^[ \t]*(?:#.*|r?"""(?:.|\n)*?"""[ \t]*)?\n', re.MULTILINE)
+"""Docstrings, comments on lines of their own and empty lines, which change no figure."""
+
+
 class ResultError(Exception):
     """A result is malformed, or a marked place names what no result has."""
 
@@ -78,7 +82,8 @@ class Table:
         if rows is None:
             lines = self.rows
         places = [self.columns.index(column) if column in self.columns else self._lacks(column) for column in shown]
-        bars = [":--" if place < self.keys else "--:" for place in places]
+        words = [all(not re.search(r"\d", line[place]) for line in self.rows) for place in places]
+        bars = [":--" if place < self.keys or word else "--:" for place, word in zip(places, words, strict=True)]
         cells = [[line[place].replace("|", "\\|") for place in places] for line in lines]
         return "\n".join("| " + " | ".join(line) + " |" for line in [list(shown), bars, *cells])
 
@@ -146,12 +151,14 @@ def _digest(sources: tuple[str, ...]) -> str:
         files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES)
         for file in files:
             if "__pycache__" not in file.parts:
-                total.update(f"{file.relative_to(ROOT).as_posix()}\n".encode() + file.read_bytes())
+                data = file.read_bytes()
+                total.update(f"{file.relative_to(ROOT).as_posix()}\n".encode())
+                total.update(WORDS.sub(b"", data) if file.suffix == ".py" else data)
     return total.hexdigest()[:16]
 
 
 def digest_of(sources: list[str]) -> str:
-    """Digest of files and of all code and configuration in folders."""
+    """Digest of files and of all code and configuration in folders, comments and docstrings aside."""
     return _digest(tuple(sources))
 
 

@@ -63,6 +63,8 @@ def test_a_marked_place_shows_a_cell_or_a_table(measured: Path) -> None:
 
 def test_a_result_is_older_than_the_code_once_a_source_changes(measured: Path) -> None:
     assert results.load("speed").is_current and "current" in results.overview()
+    measured.write_text('"""A comment changes no figure."""\n\n# nor this\nx = 1\n')
+    assert results.load("speed").is_current
     measured.write_text("x = 2\n")
     assert not results.load("speed").is_current and "older than the code" in results.page("speed")
 
