@@ -9,7 +9,7 @@ seconds = (latency + transfer) x exp(curve(log2(transfer / latency)))
   curves of A100 and H100 agree within a few per cent, although bandwidth and latency differ by a factor of 1.5 to 1.8.
 
 The curves and the latencies of NVLink 3 and 4 are fitted to NVIDIA's aiconfigurator tables (Apache-2.0) of NCCL on
-eight A100, H100 and H200; docs/costs-half.md has the errors. Everything between nodes is an assumption.
+eight A100, H100 and H200; the result costs-collectives has the errors. Everything between nodes is an assumption.
 """
 
 import math

@@ -40,11 +40,31 @@ def from_trace(
     ======================  ========================================================================================
 
     Threads and streams become tracks. Nested events of a thread become consecutive nodes, each with the time that
-    the event spent outside the events within it. Kernels wait for their launch, by the correlation id, and for their
-    stream; streams wait for others (``cudaStreamWaitEvent``), and calls of the host for kernels
-    (``cudaDeviceSynchronize``, ``cudaStreamSynchronize``, ``cudaEventSynchronize``, copies that block). Where a file
-    does not say for what a call waited, it is inferred from the times. Threads wait for threads that work in their
-    place. Collectives of several ranks wait for the last rank. docs/traces.md states the rules.
+    the event spent outside the events within it. A node waits for the one before it on its track, and for its edges:
+
+    ==============  ==================================  ==============================================================
+    edge            from, to                            known from
+    ==============  ==================================  ==============================================================
+    ``launch``      a call, its kernel                  correlation id; else the external id, or ONNX Runtime's node
+    ``sync``        a kernel, the call that waits       the name of the call (``cudaStreamSynchronize``, ...) and
+                                                        Kineto's ``cuda_sync`` events; else the last to finish within
+                                                        the call, of the kernels issued before
+    ``sync``        a kernel, a later launch            a full queue: the most launches that were ever pending on the
+                                                        stream, if at least 1000
+    ``sync``        a kernel, an unpinned copy          the copy begins within its call, once the stream is done
+    ``wait``        kernels of two streams              ``cuda_sync`` events; else ``cudaStreamWaitEvent`` between two
+                                                        launches; else a pause of 50 us that ends with another stream
+    ``handoff``     two threads                         times: one has nothing to do while the other one works
+    ``collective``  all ranks                           kind, process group and order of the collective
+    ``data``        kernels of two streams              the execution trace
+    ==============  ==================================  ==============================================================
+
+    A launch takes the median latency of the trace, or less if the kernel started sooner. Time that remains between
+    the last of these and the start of a node is kept as a delay of that edge, or as a pause of the stream, so that
+    the unchanged graph replays exactly. A collective is split in two: each rank arrives, and the transfer starts when
+    the last one has; the clocks of ranks are aligned at the ends of their collectives. The span is that of the
+    recorded events; the profiler's own window does not count. Chakra's nodes without start times run first come,
+    first served on the threads and streams named.
 
     Args:
         source: a file, or one for each rank of a run.

@@ -196,7 +196,7 @@ def test_the_shipped_artefact_prices_every_gpu_of_the_script(script):
 
 @pytest.mark.skipif("HETGYM_DATA" not in os.environ, reason="needs NeuSight's data; see scripts/fit/neusight.py")
 def test_published_scores_hold(script):
-    """The shipped artefact is fitted to these runs; docs/costs-gpu.md has the figures of boards that were held out."""
+    """The shipped artefact is fitted to these runs; the result costs-gpu-unseen has the figures of boards held out."""
     folder = Path(os.environ["HETGYM_DATA"]) / "neusight"
     if not folder.exists():
         pytest.skip(f"{folder} does not exist")

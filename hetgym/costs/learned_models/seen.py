@@ -92,7 +92,7 @@ class Seen:
         There are two natural moves. One clips each feature to its own limits, but yields impossible operators (whose
         FLOPs are not the product of the dimensions). The other moves the whole row towards the centre until it
         reaches the edge, but also changes features within their limits. The midpoint of the two had the smallest
-        errors outside the range (docs/cost-models.md). NaN, and columns that never varied, become the centre.
+        errors outside the range (result costs-learned-models). NaN, and columns that never varied, become the centre.
         """
         offset = np.where(self.varying, self._offset(x), 0.0)
         low, high = self.lower - self.centre, self.upper - self.centre
