@@ -52,6 +52,26 @@ class Program:
     program from the memory of other processes of its user, the first call hides that of this process, which then writes
     no core dumps and takes no debugger.
 
+    Each call runs in a new child of a process that has loaded hetgym and nothing else, with the problem and the
+    program's text. Standard input is empty, output is dropped, and the environment holds four variables. What the
+    program changes in hetgym ends with the child, and child and folder end with the scorer. These measures hold where
+    the system has them:
+
+    - ``limits``: wall time, processor time of one second more, address space (not on macOS), length of files, 64 open
+      files. 64 threads on Linux.
+    - ``files``: no file is made, written or removed outside an empty folder that is deleted after the call (Linux 5.13
+      with Landlock; before Linux 6.2 a file can be emptied).
+    - ``processes``: memory, environment and open files of other processes can neither be read nor written (Linux with
+      Landlock or user namespaces).
+    - ``capabilities``: a root user's privileges are given up.
+    - ``calls``: no new processes, programs or sockets, no signals to other processes, no changed limits, permissions,
+      owners or times (Linux on x86-64, where it is tested, and AArch64). Without it a program may use the network, and
+      only users other than root are kept from new processes.
+
+    This is not a sandbox against a determined attacker: a program may read every file that its user may read, use most
+    of the kernel, write many files within its time, and slow down what runs beside it, which distorts times but no
+    score.
+
     Args:
         path: the file.
         limits: what each call may use.

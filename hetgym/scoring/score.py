@@ -72,7 +72,22 @@ def score(
         keep: given the document after each problem, so that an interrupt loses no row.
 
     Returns:
-        A JSON-ready document; ``docs/score.md`` describes it.
+        A JSON-ready document.
+
+        - ``format``, ``version``, ``hetgym``: name and version of the format, and the version of hetgym.
+        - ``status``: ``ok``; ``unfinished:`` and the number of calls made; or ``the program cannot be loaded:`` and the
+          reason.
+        - ``program``, ``sha256``: name of the file and digest of its content.
+        - ``suite``, ``seed``: from the command only.
+        - ``runtimes``, ``limits``: names of the runtimes; ``seconds``, ``memory`` and ``file`` of the limits [s, byte].
+        - ``confined``: measures that held on this system, see :class:`~hetgym.scoring.Program`.
+        - ``score``, ``calls``, ``valid``: mean score, number of calls made, and number of valid schedules.
+        - ``shown``, ``fresh``: the same of these problems; ``score`` is None without calls.
+        - ``rows``: for each problem and runtime ``problem``, ``set`` (``shown`` or ``fresh``), ``runtime``,
+          ``operators``, ``devices``, ``status`` (``ok`` or a sentence), ``makespan_s`` (None unless ``ok``) [s],
+          ``reference_s`` [s], ``reference`` (``best known`` or the scheduler), ``score``, and ``seconds``, the wall
+          time of the call, loading the program included [s].
+        - ``seconds``: wall time of the whole run [s].
 
     Raises:
         HetgymError: a problem cannot be built, or there is no problem or no runtime.
