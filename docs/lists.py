@@ -1,15 +1,18 @@
 """Hook of the documentation site: reference pages that are made from the package's own tables.
 
 ``<!-- commands -->`` becomes every command with its arguments and options, ``<!-- schedulers -->`` every scheduler with
-its source, ``<!-- runtimes -->`` every switch of the simulated runtime, and ``<!-- presets -->`` its presets.
+its source, ``<!-- runtimes -->`` every switch of the simulated runtime, ``<!-- presets -->`` its presets, and
+``<!-- rooms -->`` every package and module at the top of hetgym.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -21,7 +24,7 @@ from hetgym import baselines
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill a page's placeholders in."""
-    return re.sub(r"<!-- (commands|schedulers|runtimes|presets) -->", lambda found: MAKERS[found[1]](), markdown)
+    return re.sub(r"<!-- (commands|schedulers|runtimes|presets|rooms) -->", lambda found: MAKERS[found[1]](), markdown)
 
 
 def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -103,9 +106,23 @@ def presets() -> str:
     return table(("preset", "switches"), rows)
 
 
+def rooms() -> str:
+    """The rooms of the package, the highest first, each with the first paragraph of its docstring."""
+    sys.path.append(str(Path(__file__).parents[1] / "scripts"))
+    from import_graph import ROOMS
+
+    rows = []
+    for room in reversed(ROOMS):
+        text = inspect.getdoc(import_module(f"hetgym.{room}")) or ""
+        summary = " ".join(text.partition("\n\n")[0].split()).replace("``", "`")
+        rows.append((f"`{room}`", summary))
+    return table(("room", "content"), rows)
+
+
 MAKERS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "schedulers": schedulers,
     "runtimes": runtimes,
     "presets": presets,
+    "rooms": rooms,
 }
