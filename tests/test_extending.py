@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("CONTRIBUTING.md", "docs/extending.md")
-EXAMPLES = {"baselines/longest_first.py", "model.onnx", "my.yaml"}
+RECIPES = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/developers").glob("add-*.md")))
+PAGES = ("CONTRIBUTING.md", *RECIPES)
+EXAMPLES = {"baselines/longest_first.py"}
 """Files that a reader is told to write."""
 
 TOPS = ("agents", "baselines", "benchmarks", "configs", "docs", "hetgym", "scripts", "studies", "tests")
@@ -51,20 +52,23 @@ def test_what_a_page_names_exists(page: str) -> None:
     assert not lost
 
 
-def test_every_way_to_extend_names_its_tests() -> None:
-    text = (ROOT / "docs/extending.md").read_text("utf-8")
-    sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
-    assert [section.split("\n")[0] for section in sections] == [
-        "Add a scheduler",
-        "Add a candidate column",
-        "Add a GPU price",
-        "Add a runtime switch",
+@pytest.mark.parametrize("page", RECIPES)
+def test_every_way_to_extend_names_its_tests(page: str) -> None:
+    assert any(path.startswith("tests/") and path.endswith(".py") for path, _ in named(page))
+
+
+def test_every_way_to_extend_has_a_page() -> None:
+    assert [Path(page).stem for page in RECIPES] == [
+        "add-a-column",
+        "add-a-cost-model",
+        "add-a-runtime-switch",
+        "add-a-scheduler",
+        "add-an-importer",
     ]
-    assert all("tests/" in section for section in sections)
 
 
 def test_every_property_of_runtimes_and_every_engine_of_simulation_is_listed() -> None:
-    text = (ROOT / "docs/extending.md").read_text("utf-8").partition("## Add a runtime switch")[2]
+    text = (ROOT / "docs/developers/add-a-runtime-switch.md").read_text("utf-8")
     tree = ast.parse((ROOT / "hetgym/sim/runtime.py").read_text("utf-8"))
     (runtime,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Runtime")
     properties = [node.name for node in runtime.body if isinstance(node, ast.FunctionDef) and node.name[0] != "_"]
