@@ -52,9 +52,9 @@ def empty(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_a_papers_figure_set_from_one_command(empty: Path) -> None:
     pytest.importorskip("matplotlib"), pytest.importorskip("scipy")
-    done = walk("papers", "A figure set from one command", empty)
+    done = walk("how-to/compare-schedulers", "A complete comparison", empty)
     assert done.returncode == 0, done.stderr
-    text = (ROOT / "docs" / "papers.md").read_text("utf-8")
+    text = (ROOT / "docs" / "how-to" / "compare-schedulers.md").read_text("utf-8")
     named = re.findall(r"`([\w-]+-links\.(?:pdf|tex))`", text)
     paper = empty / "results" / "paper" / "paper"
     assert len(named) == 10 and not [name for name in named if not (paper / name).stat().st_size]
