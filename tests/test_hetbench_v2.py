@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -36,6 +37,17 @@ def test_eighty_problems_sixty_of_them_those_of_the_first_suite() -> None:
     assert all(set(row.best) == set(RUNTIMES) for row in KNOWN.values())
     assert all(KNOWN[name].digest == row.digest for name, row in BEFORE.items())
     assert sum(path.stat().st_size for path in SUITE.rglob("*") if path.is_file()) < 1_000_000
+
+
+def test_the_documentation_shows_the_shipped_values() -> None:
+    """``python scripts/make_hetbench.py docs --suite hetbench-v2`` writes them."""
+    document = json.loads((SCRIPTS.parent / "docs/results/data/hetbench-v2.json").read_text("utf-8"))
+    table = next(table for table in document["tables"] if table["name"] == "problems")
+    rows = [dict(zip(table["columns"], cells, strict=True)) for cells in table["rows"]]
+    assert [row["problem"] for row in rows] == list(KNOWN)
+    for row, known in zip(rows, KNOWN.values(), strict=True):
+        for runtime in RUNTIMES:
+            assert row[f"{runtime} [ms]"] == f"{1e3 * known.best[runtime].makespan_s:.6g}"
 
 
 @pytest.mark.parametrize("name", KNOWN)
