@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 RECIPES = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/developers").glob("add-*.md")))
 PAGES = ("CONTRIBUTING.md", *RECIPES)
-EXAMPLES = {"baselines/longest_first.py"}
+EXAMPLES = {"baselines/longest_first.py", "docs/results/data/NAME.json"}
 """Files that a reader is told to write."""
 
 TOPS = ("agents", "baselines", "benchmarks", "configs", "docs", "hetgym", "scripts", "studies", "tests")
