@@ -200,7 +200,7 @@ def _print_matrix(
     pairs: Sequence[tuple[Any, Any]], columns: Sequence[str], found: Sequence[Adversary], folder: Path
 ) -> None:
     """A table of ratios."""
-    from hetgym.cli.console import print_path, stdout
+    from hetgym.cli.console import print_path, print_table, stdout
     from hetgym.cli.tables import ratio_tables
 
     ratios: dict[tuple[str, str], float | None] = {(a.name, b.name): None for a, b in pairs}
@@ -212,7 +212,7 @@ def _print_matrix(
         soft_wrap=True,
     )
     for table in ratio_tables(ratios, columns):
-        stdout().print(table)
+        print_table(table)
     print_path("problems", folder)
     worst = max(found, key=lambda result: result.ratio)
     _print_hint(folder / f"{file_stem(worst.problem.name)}.npz", worst.runtime)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -48,37 +48,45 @@ def tell(message: str) -> None:
     stderr().print(message, soft_wrap=True)
 
 
+class Spared(Table):
+    """A table whose columns ``spare`` are left out first where there is no room, in this order."""
+
+    spare: Sequence[str] = ()
+
+
 def print_table(table: Table) -> None:
-    """A table on stdout; one that is wider than the terminal in several parts, each with the first column."""
+    """A table on stdout; where it is wider than the terminal without some columns, which are named below it."""
     console = stdout()
-    for part in parts(table, console):
-        console.print(part)
+    shown, absent = fitting(table, console)
+    console.print(shown)
+    if absent:
+        words = f"not shown for lack of room: {', '.join(absent)}"
+        console.print(words, style="dim", soft_wrap=True)
 
 
-def parts(table: Table, console: Console) -> list[Table]:
-    """A table whose columns fit the console, or several of them, which repeat the first column."""
-    first, *others = (column_width(column, console) for column in table.columns)
-    first = min(first, console.width // 2)
-    room, groups, used = console.width - first - EDGE, [[0]], 0
-    for number, width in enumerate(others, 1):
-        if used + width > room and len(groups[-1]) > 1:
-            groups.append([0])
-            used = 0
-        groups[-1].append(number)
-        used += width
-    if len(groups) == 1:
-        return [table]
-    found: list[Table] = []
-    for group in groups:
-        part = Table(box=table.box, title=None if found else table.title, title_justify=table.title_justify)
-        cells = []
-        for column in (table.columns[number] for number in group):
-            part.add_column(column.header, justify=column.justify, no_wrap=True)
-            cells.append(list(column.cells))
-        for row, texts in zip(table.rows, zip(*cells, strict=True), strict=True):
-            part.add_row(*texts, style=row.style, end_section=row.end_section)
-        found.append(part)
-    return found
+def fitting(table: Table, console: Console) -> tuple[Table, list[str]]:
+    """A table without the columns for which the console has no room, and their headings; the first column stays."""
+    headings = [str(column.header) for column in table.columns]
+    widths = [column_width(column, console) for column in table.columns]
+    widths[0] = min(widths[0], console.width // 2)
+    kept = list(range(len(headings)))
+    spare = [headings.index(name) for name in getattr(table, "spare", ()) if name in headings]
+    rest = [place for place in reversed(kept[1:]) if place not in spare]
+    absent: list[int] = []
+    for place in [*spare, *rest][: len(headings) - 2]:
+        if sum(widths[place] for place in kept) + EDGE <= console.width:
+            break
+        kept.remove(place)
+        absent.append(place)
+    if not absent:
+        return table, []
+    found = Table(box=table.box, title=table.title, title_justify=table.title_justify)
+    for column in (table.columns[place] for place in kept):
+        found.add_column(column.header, justify=column.justify, no_wrap=column.no_wrap, overflow=column.overflow)
+    cells = [list(table.columns[place].cells) for place in kept]
+    for row, texts in zip(table.rows, zip(*cells, strict=True), strict=True):
+        found.add_row(*texts, style=row.style, end_section=row.end_section)
+    return found, [headings[place] for place in sorted(absent)]
 
 
 def column_width(column: Column, console: Console) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetgym.cli.console import print_json, stderr, stdout
+from hetgym.cli.console import print_json, print_table, stderr, stdout
 from hetgym.cli.options import JsonOption
 from hetgym.errors import ArtefactError
 
@@ -48,7 +48,7 @@ def fit(
     if as_json:
         print_json({"artefact": str(target), "kind": kind, **scores.document()})
         return 0
-    stdout().print(scores_table(scores))
+    print_table(scores_table(scores))
     for line in scores.lines():
         stdout().print(line, soft_wrap=True)
     stdout().print(f"artefact  {target}  ({target.stat().st_size / 1e3:.0f} kB)", soft_wrap=True)

@@ -47,7 +47,7 @@ def price(
     import numpy as np
 
     from hetgym.bench.formats import duration
-    from hetgym.cli.console import print_json, stdout
+    from hetgym.cli.console import print_json, print_table, stdout
     from hetgym.costs import cost_model, explain
     from hetgym.errors import unknown_name
     from hetgym.graph.transforms import fuse as fused
@@ -81,7 +81,7 @@ def price(
         total = duration(float(seconds[np.isfinite(seconds)].sum()))
         console.print(f"{where}: {len(asked)} operators, {total} in sum", markup=False, soft_wrap=True)
         dearest = np.argsort(-seconds, kind="stable")[:MOST]
-        console.print(_table([explain(asked[i], device, costs) for i in dearest]))
+        print_table(_table([explain(asked[i], device, costs) for i in dearest]))
         if len(asked) > MOST:
             console.print(f"the {MOST} dearest; --json has all, --operator NAME tells the rules", style="dim")
     return 0
@@ -124,7 +124,8 @@ def _table(explained: list[Explanation]) -> Table:
     alike = Counter(replace(row, operator="") for row in explained)
     first = {replace(row, operator=""): row for row in reversed(explained)}
     words = ("operator", "model", "class", "bound", "range")
-    table = table_of("operator", "times", "price", "ratio", "model", "class", "bound", "range", left=words)
+    heads = ("operator", "times", "price", "ratio", "model", "class", "bound", "range")
+    table = table_of(*heads, left=words, spare=words[:0:-1])
     table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"  # names are complete, for --operator
     for key, count in alike.items():
         row = first[key]

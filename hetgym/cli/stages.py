@@ -74,7 +74,7 @@ def print_stages(case: Case, figures: dict[str, Any], title: str) -> None:
     heads = ["stage", "device", "layers", "first", "last"]
     heads += [f"time [{time}]", "of the slowest"] if case.timed else []
     heads += ([f"size [{unit}]"] if sized else []) + (["of the device"] if limited else [])
-    table = table_of(*heads, left=("device", "first", "last"))
+    table = table_of(*heads, left=("device", "first", "last"), spare=("last", "first", "of the slowest", "layers"))
     for number, row in enumerate(rows):
         names = (shortened(row[end], 24) for end in ("device", "first", "last"))
         device, first, last = map(Text, names)  # no markup
@@ -93,7 +93,7 @@ def amount(value: float, key: str, unit: str) -> str:
     """The value of an objective in words.
 
     >>> amount(0.25, "fullest", "B"), amount(9952.0, "fullest", "parameters")
-    ('25.00 % of the fullest device', '9,952 parameters on the fullest device')
+    ('25.00 % of the memory of the fullest device', '9,952 parameters on the fullest device')
     """
     from hetgym.bench.formats import duration, percent
     from hetgym.errors import size

@@ -18,6 +18,7 @@ from hetgym.bench.groups import GroupLine
 from hetgym.bench.plan import Block, DeviceShare
 from hetgym.bench.significance import Comparison
 from hetgym.bench.summary import Line
+from hetgym.cli.console import Spared
 from hetgym.errors import size
 from hetgym.workloads.best_known import PROVED
 
@@ -25,9 +26,15 @@ ACROSS = 6  # Groups of problems side by side
 RIVALS = 8  # Schedulers side by side that others are compared with
 
 
-def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None) -> Table:
-    """An empty table of numbers, right-aligned; columns ``left`` hold words, left-aligned and never wrapped."""
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left")
+def table_of(*headings: str, left: Sequence[str] = (), title: str | None = None, spare: Sequence[str] = ()) -> Table:
+    """An empty table of numbers, right-aligned.
+
+    Args:
+        left: columns of words, left-aligned and never wrapped.
+        spare: columns that narrow terminals leave out, the most dispensable first.
+    """
+    table = Spared(box=SIMPLE_HEAD, title=title, title_justify="left")
+    table.spare = spare
     for heading in headings:
         words = heading in left
         table.add_column(Text(heading), justify="left" if words else "right", no_wrap=words)
@@ -40,7 +47,7 @@ BLIND = "†"  # Mark of schedulers that plan for another runtime than the one t
 def summary_table(lines: Sequence[Line], runtime: str, blind: Collection[str] = ()) -> Table:
     """The summary of one runtime, the smallest mean gap first; ``blind`` schedulers plan for another one."""
     heads = ("scheduler", "kind", "gap to best", "gap to bound", "SLR", "speed-up", "wins", "time to schedule")
-    table = table_of(*heads, left=heads[:2])
+    table = table_of(*heads, left=heads[:2], spare=("kind", "gap to bound", "wins", "SLR"))
     for place, line in enumerate(line for line in lines if line.runtime == runtime):
         name = Text(line.scheduler, style="bold" if place == 0 else "")
         if line.scheduler in blind:
@@ -69,7 +76,7 @@ def against_table(lines: Sequence[Against], runtime: str) -> Table:
     mine = [line for line in lines if line.runtime == runtime]
     reference = mine[0].reference if mine else ""
     heads = (f"makespan over {reference}", "95 % interval", "better", "equal", "worse", "probability")
-    table = table_of("scheduler", *heads, left=("scheduler",))
+    table = table_of("scheduler", *heads, left=("scheduler",), spare=("equal", "probability"))
     for line in sorted(mine, key=lambda line: line.comparison.ratio if line.comparison else math.inf):
         found = line.comparison
         if found is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hetgym._progress import Progress
-from hetgym.cli.console import print_json, print_path, progress, stderr, stdout, tell
+from hetgym.cli.console import print_json, print_path, print_table, progress, stderr, stdout, tell
 from hetgym.cli.options import ForceOption, ImportOption, JsonOption, OutOption, Output, check_run_name, import_files
 from hetgym.errors import ConfigError
 
@@ -148,7 +148,7 @@ def _print(results: dict[str, Any]) -> None:
             f"{entry['return_error']:.4f}",
             *(f"{entry.get(name, float('nan')):.4f}" for name in ratios),
         )
-    stdout().print(table)
+    print_table(table)
     stdout().print("makespans are means of ratios on held-out problems: below 1 is shorter", style="italic")
     for label in ("policy", "best", "results"):
         print_path(label, results["files"][label])

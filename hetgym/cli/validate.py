@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hetgym.cli.console import print_json, print_path, stdout, tell
+from hetgym.cli.console import print_json, print_path, print_table, stdout, tell
 from hetgym.cli.options import (
     ForceOption,
     JsonOption,
@@ -153,7 +153,7 @@ def _print(results: Sequence[ModelResult], folder: Path) -> None:
     table = table_of(*COLUMNS, left=COLUMNS[:2])
     for row in score_rows(results):
         table.add_row(*row)
-    stdout().print(table)
+    print_table(table)
     for kind, good in verdicts(results).items():
         most, least = TARGETS[kind]
         verdict = "reached" if good else "missed"

@@ -320,7 +320,7 @@ def _link(p: ProblemArrays, orders: DeviceOrders, operator: int, device: int, be
 
 @step
 def put(p: ProblemArrays, orders: DeviceOrders, operator: int, device: int, other: int, behind: bool) -> bool:
-    """Put an operator right behind or right before another one of a device; False and no change if that would close a cycle.
+    """Put an operator right behind or right before another of a device; False and no change if a cycle would close.
 
     Args:
         other: its neighbour there, -1 if the device has no operators.

@@ -266,9 +266,7 @@ class OnlineSimulation:
                 name = p.operator_names[i]
                 raise InvalidSchedule(f"online: no device is left that can run operator {i} ({name!r})")
         if outcome == STUCK:
-            raise InvalidSchedule(
-                f"online: the decision waits at {self.now:g} s, but nothing runs or is queued"
-            )
+            raise InvalidSchedule(f"online: the decision waits at {self.now:g} s, but nothing runs or is queued")
         return int(outcome)
 
 

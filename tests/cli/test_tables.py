@@ -13,7 +13,7 @@ from hetgym.bench import Measured, Row, against, choices, grouped, points, summa
 from hetgym.bench.groups import Traits
 from hetgym.bench.plan import Block, device_shares
 from hetgym.bench.rows import with_gaps
-from hetgym.cli.console import parts
+from hetgym.cli.console import fitting
 from hetgym.cli.tables import (
     against_table,
     block_table,
@@ -63,19 +63,22 @@ def test_comparisons_have_the_shortest_first_and_a_dash_for_failures() -> None:
     assert lines[0][:3] == ["x", "0.500", "–"] and set(lines[1][1:]) == {"–"}
 
 
-def test_no_row_of_a_device_table_breaks_in_two_on_a_narrow_terminal() -> None:
+def test_no_row_breaks_in_two_on_a_narrow_terminal() -> None:
+    """Columns are left out instead, the spare ones first, and named."""
     problem = Problem.from_arrays([[1e3, 2.0]] * 3, [(0, 1, 1e9), (1, 2, 1e6)], device_names=["cpu", "a-longer-name"])
     table = device_table(device_shares(simulate(problem, Schedule([0, 1, 1], order=[[0], [1, 2]]), "links")))
-    for width, count in ((200, 1), (80, 2), (50, 3)):
+    headings = [str(column.header) for column in table.columns]
+    for width in (200, 80, 50):
         text = io.StringIO()
         console = Console(file=text, width=width)
-        found = parts(table, console)
-        console.print(*found)
-        lines = [line.split() for line in text.getvalue().splitlines() if line.strip()]
-        assert len(found) == count
-        assert sum(words[0] == "cpu" for words in lines) == sum(words[0] == "a-longer-name" for words in lines) == count
-        assert len(lines) == 4 * count  # headings, a rule and two devices
-        assert all(heading in text.getvalue() for heading in ("operators", "memory, at most", "receives"))
+        found, absent = fitting(table, console)
+        console.print(found)
+        lines = [line for line in text.getvalue().splitlines() if line.strip()]
+        assert len(lines) == 4 and all(len(line) <= width for line in lines)  # headings, a rule and two devices
+        assert [str(column.header) for column in found.columns] == [name for name in headings if name not in absent]
+        assert bool(absent) == (width < 110)
+    found, absent = fitting(summary_table(summarise(ROWS), "classic"), Console(width=80))
+    assert absent == ["kind", "gap to bound"] and len(found.rows) == 3
 
 
 def test_wide_tables_of_groups_come_in_parts() -> None:
