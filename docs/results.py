@@ -203,14 +203,6 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def on_config(config: Any) -> Any:
-    """Hook of the site: results come last in their section of the navigation."""
-    for entry in config.nav:
-        if "Results" in entry:
-            entry["Results"] = [*entry["Results"], *({load(name).title: f"results/{name}.md"} for name in names())]
-    return config
-
-
 def on_files(files: Any, config: Any) -> Any:
     """Hook of the site: a page for each result."""
     from mkdocs.structure.files import File
