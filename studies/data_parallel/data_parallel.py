@@ -75,7 +75,7 @@ def rows_of(model: str, batch: int, machine: str) -> list[dict[str, Any]]:
 def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS), help="which to train")
-    parser.add_argument("--markdown", type=Path, help="file for the table of docs/data-parallel.md")
+    parser.add_argument("--markdown", type=Path, help="file for the table of docs/studies/data-parallel.md")
     options = parser.parse_args()
     rows = [row for machine in MACHINES for model in options.models for row in rows_of(model, MODELS[model], machine)]
     for machine in MACHINES:

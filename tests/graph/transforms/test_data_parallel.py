@@ -203,8 +203,8 @@ def test_a_graph_that_learns_nothing() -> None:
 
 
 def test_the_example_of_the_documentation_runs() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "data-parallel.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "studies" / "data-parallel.md").read_text("utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {}
-    exec(compile(block, "docs/data-parallel.md", "exec"), names)
+    exec(compile(block, "docs/studies/data-parallel.md", "exec"), names)
     assert {t.source for t in names["trace"].transfers} == set(names["gpus"])
