@@ -30,6 +30,9 @@ MACHINES = {
 }
 """Platform -> GPUs in the order of the ring, and how many take part."""
 
+VARIANTS = {"ring": ("ring", BUCKET_BYTES), "tree": ("tree", BUCKET_BYTES), "one bucket": ("ring", float("inf"))}
+"""Variant -> algorithm, and bytes of a bucket."""
+
 RUNTIME = Runtime(communication="fifo", streams=2, memory="track")
 """Links carry one transfer at a time; a second stream, on which collectives run beside backward."""
 
@@ -61,11 +64,7 @@ def rows_of(model: str, batch: int, machine: str) -> list[dict[str, Any]]:
     alone = step(graph, platform, names[:1], "ring", BUCKET_BYTES)
     rows = [alone | {"algorithm": "-", "variant": "-"}]
     for k in counts:
-        for variant, algorithm, bucket in (
-            ("ring", "ring", BUCKET_BYTES),
-            ("tree", "tree", BUCKET_BYTES),
-            ("one bucket", "ring", float("inf")),
-        ):
+        for variant, (algorithm, bucket) in VARIANTS.items():
             rows.append(step(graph, platform, names[:k], algorithm, bucket) | {"variant": variant})
     for row in rows:
         row |= {"what": model, "batch": batch, "efficiency": alone["seconds"] / row["seconds"]}
@@ -75,45 +74,39 @@ def rows_of(model: str, batch: int, machine: str) -> list[dict[str, Any]]:
 def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS), help="which to train")
-    parser.add_argument("--markdown", type=Path, help="file for the table of docs/studies/data-parallel.md")
     options = parser.parse_args()
     rows = [row for machine in MACHINES for model in options.models for row in rows_of(model, MODELS[model], machine)]
     for machine in MACHINES:
-        show(
-            f"Data-parallel training on {machine}, simulated",
-            [row for row in rows if row["machine"] == machine],
-            {
-                "what": lambda row: f"{row['what']} x{row['batch']}",
-                "GPUs": lambda row: str(row["gpus"]),
-                "all-reduce": lambda row: row["variant"],
-                "buckets": lambda row: str(row["buckets"]),
-                "step": lambda row: seconds(row["seconds"]),
-                "efficiency": lambda row: f"{row['efficiency']:.1%}",
-                "communication": lambda row: f"{row['communication']:.1%}",
-                "peak": lambda row: f"{row['peak_bytes'] / 2**30:.1f} GiB",
-            },
-        )
+        lines = table([row for row in rows if row["machine"] == machine])
+        show(f"steps on {machine}", lines, {name: (lambda line, name=name: line[name]) for name in lines[0]})
+    longer = [{"machine": machine, "one bucket over the ring": without_overlap(rows, machine)} for machine in MACHINES]
+    show("without overlap", longer, {name: (lambda line, name=name: line[name]) for name in longer[0]})
     save(options.json, "data_parallel", rows)
-    if options.markdown is not None:
-        options.markdown.write_text(markdown(rows))
 
 
-def markdown(rows: list[dict[str, Any]]) -> str:
+def table(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
     """Step, efficiency and share of communication, a line for each model and number of GPUs."""
-    lines = ["| machine | model | GPUs | ring | tree | one bucket |", "| --- | --- | ---: | ---: | ---: | ---: |"]
-    for machine in MACHINES:
-        for model in dict.fromkeys(row["what"] for row in rows):
-            mine = [row for row in rows if (row["machine"], row["what"]) == (machine, model)]
-            lines.append(f"| {machine} | {model} x{MODELS[model]} | 1 | {seconds(mine[0]['seconds'])} |  |  |")
-            for k in MACHINES[machine][1]:
-                cells = [
-                    f"{seconds(r['seconds'])}, {r['efficiency']:.0%}, {r['communication']:.0%}"
-                    for variant in ("ring", "tree", "one bucket")
-                    for r in mine
-                    if (r["gpus"], r["variant"]) == (k, variant)
-                ]
-                lines.append(f"|  |  | {k} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    lines: dict[str, dict[str, str]] = {}
+    for row in rows:
+        name = f"{row['what']} x{row['batch']}, {row['gpus']} GPU{'s' if row['gpus'] > 1 else ''}"
+        line = lines.setdefault(name, {"model, batch of a GPU": name, "one GPU": "–"} | dict.fromkeys(VARIANTS, "–"))
+        if row["gpus"] == 1:
+            line["one GPU"] = seconds(row["seconds"])
+        else:
+            shares = f"{100 * row['efficiency']:.0f} %, {100 * row['communication']:.0f} %"
+            line[row["variant"]] = f"{seconds(row['seconds'])}, {shares}"
+    return list(lines.values())
+
+
+def without_overlap(rows: list[dict[str, Any]], machine: str) -> str:
+    """The range by which a step with one bucket is longer than that of the ring on a machine."""
+    steps = {
+        (row["what"], row["gpus"], row["variant"]): row["seconds"]
+        for row in rows
+        if row["machine"] == machine and row["gpus"] > 1
+    }
+    extra = [time / steps[m, k, "ring"] - 1 for (m, k, variant), time in steps.items() if variant == "one bucket"]
+    return f"{100 * min(extra):.0f} to {100 * max(extra):.0f} % longer"
 
 
 if __name__ == "__main__":

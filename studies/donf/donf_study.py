@@ -8,7 +8,6 @@ runtimes simulate the orders that each scheduler decides, against HEFT with inse
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -19,7 +18,7 @@ from hetgym.metrics import geometric_mean
 from hetgym.workloads import load_suite
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from _common import command_line  # noqa: E402
+from _common import command_line, save, show  # noqa: E402
 
 LOOP = {
     "PEFT in the loop": get("donf", communication="per-edge", priority="optimistic"),
@@ -64,24 +63,25 @@ def main() -> None:
                 ratios[runtime, name, n, ccr].append(simulate(problem, schedule, runtime).makespan / reference)
     columns = sorted({(n, ccr) for _, _, n, ccr in ratios})
     for runtime in ("loop", *RUNTIMES):
-        print(f"\n| {runtime} | " + " | ".join(f"n={n}, CCR {ccr}" for n, ccr in columns) + " |")
-        print("|---" * (len(columns) + 1) + "|")
-        for name in dict.fromkeys(name for r, name, _, _ in ratios if r == runtime):
-            cells = [f"{geometric_mean(ratios[runtime, name, n, ccr]):.3f}" for n, ccr in columns]
-            print(f"| {name} | " + " | ".join(cells) + " |")
-    if options.json is not None:
-        rows = [
-            {
-                "runtime": r,
-                "scheduler": s,
-                "operators": n,
-                "ccr": float(c),
-                "ratio": geometric_mean(v),
-                "graphs": len(v),
-            }
-            for (r, s, n, c), v in ratios.items()
-        ]
-        options.json.write_text(json.dumps({"benchmark": "donf_study", "rows": rows}, indent=1) + "\n")
+        title = "inside DONF's loop" if runtime == "loop" else f"simulated under {runtime}"
+        rows = [{"scheduler": name} for name in dict.fromkeys(name for r, name, _, _ in ratios if r == runtime)]
+        for row in rows:
+            for n, ccr in columns:
+                mean = geometric_mean(ratios[runtime, row["scheduler"], n, ccr])
+                row[f"{n} tasks, CCR {ccr}"] = f"{mean:.3f}"
+        show(title, rows, {name: (lambda row, name=name: row[name]) for name in rows[0]})
+    numbers = [
+        {
+            "runtime": r,
+            "scheduler": s,
+            "operators": n,
+            "ccr": float(c),
+            "ratio": geometric_mean(v),
+            "graphs": len(v),
+        }
+        for (r, s, n, c), v in ratios.items()
+    ]
+    save(options.json, "donf_study", numbers)
 
 
 if __name__ == "__main__":
