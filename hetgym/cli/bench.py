@@ -103,7 +103,7 @@ def _evaluation(against: str, by: str, pareto: bool, budgets: str, time_limit: s
     from hetgym.bench.groups import pick_columns
 
     if (budgets or time_limit != LIMIT) and not pareto:
-        raise ConfigError("--budgets and --time-limit belong to --pareto: give that, too")
+        raise ConfigError("--budgets and --time-limit need --pareto")
     grid = parse_budgets(budgets) if budgets else BUDGETS
     return Evaluation(against, pick_columns(by), pareto, grid, parse_time(time_limit), plots)
 
@@ -113,7 +113,7 @@ def _problems(suite: str, files: Sequence[Path] | None, devices: int | None) -> 
     from hetgym.workloads import ProblemSpec, load_suite
 
     if devices is not None and not files:
-        raise ConfigError("--devices belongs to --problems: give that, too")
+        raise ConfigError("--devices needs --problems")
     if not files:
         loaded = load_suite(suite)
         return loaded.name, tuple(loaded.specs)

@@ -53,7 +53,7 @@ def train(
     changes = {key: value for key, value in (("steps", steps), ("seed", seed)) if value is not None}
     chosen = load_recipe(recipe, **changes)
     if workers is not None and not ray:
-        raise ConfigError("--workers belongs to --ray: give that, too")
+        raise ConfigError("--workers needs --ray")
     folder = name or f"{Path(recipe).stem}-s{chosen.seed}"
     return run(chosen, Output(out, folder, force, as_json), ray, workers)
 

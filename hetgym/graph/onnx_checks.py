@@ -116,7 +116,7 @@ def check_operands(node: onnx.NodeProto, values: Mapping[str, Tensor], where: st
         if target is not None and target.size > MAX_RANK:
             raise GraphError(f"{where} makes a tensor of {target.size} dimensions; there are {MAX_RANK} at most")
     if node.op_type == "GatherND" and not 0 <= numbers.get("batch_dims", 0) <= MAX_RANK:
-        raise GraphError(f"{where} has batch_dims {numbers['batch_dims']}, which cannot be")
+        raise GraphError(f"{where} has batch_dims {numbers['batch_dims']}, which is impossible")
 
 
 def foldable(node: onnx.NodeProto, operands: list[npt.NDArray[Any]]) -> bool:

@@ -77,7 +77,7 @@ class MachineCard:
 
     def __post_init__(self) -> None:
         if self.cores < 1 or not self.cores_used or min(self.cores_used) < 0:
-            raise ArtefactError(f"machine card: cores {self.cores_used} of {self.cores} measured, which cannot be")
+            raise ArtefactError(f"machine card: cores {self.cores_used} of {self.cores} measured, which is impossible")
         _check(asdict_plain(self), "machine card")
         for name in ("caches", "versions"):
             object.__setattr__(self, name, MappingProxyType(dict(sorted(getattr(self, name).items()))))

@@ -54,7 +54,7 @@ MISTAKES = [
     (["bench", "--problems", "gone.npz"], "gone.npz: no such file"),
     (["bench", "--problems", "a-file.npz"], "a-file.npz"),
     (["bench", "--by", "size,plattform"], "unknown column to group by 'plattform'; did you mean 'platform'"),
-    (["bench", "--budgets", "1ms"], "--budgets and --time-limit belong to --pareto"),
+    (["bench", "--budgets", "1ms"], "--budgets and --time-limit need --pareto"),
     (["bench", "--pareto", "--time-limit", "1ms"], "more than the limit of 1 ms"),
     (["bench", "--sweet", "zoo"], "No such option"),
     (["bench", "surplus"], "surplus"),

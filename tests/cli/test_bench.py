@@ -146,7 +146,7 @@ def test_task_graphs_get_their_devices_on_the_command_line(tmp_path: Path) -> No
     done = ask("bench", "--problems", "two.stg", *words, cwd=tmp_path)
     assert done.returncode == 2 and "two.stg: the file does not say how many processors" in done.stderr
     done = ask("bench", "--suite", "quick", "--devices", "2", cwd=tmp_path)
-    assert done.returncode == 2 and "--devices belongs to --problems" in done.stderr
+    assert done.returncode == 2 and "--devices needs --problems" in done.stderr
 
 
 def test_a_failed_scheduler_is_named_and_gives_exit_code_1(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hetgym.cli import main
     [
         (["--ray", "127.0.0.1:1"], "no Ray cluster at '127.0.0.1:1' can be joined: Connection refused"),
         (["--ray", "nowhere"], "a Ray cluster's address is 'local', 'auto' or the host:port of its head"),
-        (["--workers", "2"], "--workers belongs to --ray"),
+        (["--workers", "2"], "--workers needs --ray"),
     ],
 )
 def test_bad_addresses_are_one_line(
