@@ -1,6 +1,7 @@
 """Train PufferLib's PPO to place operators, lanes writing into its buffers; needs ``pufferlib`` (written for 3.0).
 
-PufferLib 3.0 pins older releases of NumPy and Gymnasium than hetgym needs; ``docs/adapters.md`` says how to install it.
+PufferLib 3.0 pins older releases of NumPy and Gymnasium than hetgym needs; ``docs/how-to/use-another-library.md`` says
+how to install it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Walk-throughs of the documentation: the commands of a page, run in an empty folder as they are printed."""
+"""Walk-throughs of the documentation: the files and commands of a page, in an empty folder as they are printed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,19 @@ ROOT = Path(__file__).parents[1]
 
 
 def walk(page: str, heading: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the shell blocks below a heading of a page in a folder, with this checkout's ``hetgym``."""
+    """Write the files that a section of a page shows into a folder, and run its commands with this ``hetgym``."""
     if not (bash := shutil.which("bash")) or sys.platform == "win32":
         pytest.skip("needs bash")
     text = (ROOT / "docs" / f"{page}.md").read_text("utf-8")
     (section,) = re.findall(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#+ |\Z)", text, re.DOTALL | re.MULTILINE)
-    blocks = re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
+    fences = re.findall(r"^( *)```(\w+)(?: title=\"([\w.-]+)\")?\n(.*?)^ *```$", section, re.DOTALL | re.MULTILINE)
+    blocks = []
+    for indent, language, file, text in fences:
+        block = re.sub(rf"^{indent}", "", text, flags=re.MULTILINE)
+        if file:
+            (folder / file).write_text(block, "utf-8")
+        elif language == "bash":
+            blocks.append(block)
     assert blocks, f"docs/{page}.md has no commands below {heading!r}"
     programs = folder.parent / "programs"
     programs.mkdir()
@@ -65,7 +72,7 @@ def test_a_papers_figure_set_from_one_command(empty: Path) -> None:
 @pytest.mark.slow
 def test_maskable_ppo_on_own_graphs_is_compared_by_file_name(empty: Path) -> None:
     pytest.importorskip("sb3_contrib")
-    done = walk("training", "Own graphs, from a file to the benchmark", empty)
+    done = walk("how-to/train-and-resume", "From graphs to a benchmark table", empty)
     assert done.returncode == 0, done.stderr
     (results,) = empty.glob("results/2*/results.json")
     rows = json.loads(results.read_text("utf-8"))["rows"]
@@ -74,3 +81,14 @@ def test_maskable_ppo_on_own_graphs_is_compared_by_file_name(empty: Path) -> Non
     assert {row["problem"] for row in rows} == {"unseen-5", "unseen-6", "unseen-7"}
     assert all(row["status"] == "ok" and row["makespan_s"] > 0 for row in rows)
     assert policy in done.stdout
+
+
+@pytest.mark.slow
+def test_a_network_of_ones_own_is_a_row_of_the_benchmark(empty: Path) -> None:
+    pytest.importorskip("sb3_contrib")
+    done = walk("how-to/train-my-own-network", "A complete example", empty)
+    assert done.returncode == 0, done.stderr
+    (results,) = empty.glob("results/2*/results.json")
+    rows = json.loads(results.read_text("utf-8"))["rows"]
+    assert {row["scheduler"] for row in rows} == {"attention", "heft", "peft"}
+    assert all(row["status"] == "ok" and row["makespan_s"] > 0 for row in rows)

@@ -34,7 +34,7 @@ def test_it_covers_systems_pythons_and_dependencies() -> None:
 def test_it_runs_the_examples_of_other_libraries_in_the_versions_that_the_page_names() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))["jobs"]
     rows = {row["library"]: row["packages"] for row in jobs["adapters"]["strategy"]["matrix"]["include"]}
-    page = (ROOT / "docs" / "adapters.md").read_text("utf-8")
+    page = (ROOT / "docs" / "how-to" / "use-another-library.md").read_text("utf-8")
     named = dict(re.findall(r"^\| .*`examples/(\w+?)_\w+\.py`.* \| ([\d.]+) \|$", page, re.MULTILINE))
     assert rows.keys() == named.keys() - {"pufferlib", "maskable"}  # by hand, and with the other tests
     for library, packages in rows.items():

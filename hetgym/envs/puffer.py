@@ -31,7 +31,7 @@ else:
     try:
         from pufferlib import PufferEnv
     except ImportError as error:
-        raise MissingExtra("PufferLib environments need pufferlib 3: see docs/adapters.md") from error
+        raise MissingExtra("PufferLib environments need pufferlib 3: see docs/how-to/use-another-library.md") from error
 
 
 class LanePufferEnv(PufferEnv):
