@@ -213,8 +213,11 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Hook of the site: ``<!-- results -->`` becomes the list of results."""
-    return filled(markdown.replace("<!-- results -->", overview()))
+    """Hook of the site: ``<!-- results -->`` becomes the list of results, and marks are left out.
+
+    A comment at the start of a line would end its paragraph or list.
+    """
+    return MARK.sub(lambda found: found[3], filled(markdown.replace("<!-- results -->", overview())))
 
 
 def record(name: str, command: list[str], **fields: Any) -> None:
