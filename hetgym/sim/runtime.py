@@ -96,7 +96,7 @@ class Runtime:
         changed = [f for f in fields(self) if getattr(self, f.name) != f.default]
         return f"Runtime({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in changed)})"
 
-    # Every short cut of the package asks one of these four; docs/extending.md lists who relies on which.
+    # Every short cut of the package asks one of these four; docs/developers/add-a-runtime-switch.md lists which.
     @property
     def is_classic(self) -> bool:
         """True if every switch has its default.
