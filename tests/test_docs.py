@@ -36,7 +36,7 @@ NEEDS = {
     "how-to/run-a-plan": ("torch",),
     "how-to/train-and-resume": ("stable_baselines3",),
     "how-to/train-my-own-network": ("stable_baselines3", "torch_geometric"),
-    "how-to/use-another-library": ("stable_baselines3",),
+    "how-to/use-another-library": ("stable_baselines3", "sb3_contrib"),
 }
 """Page -> the packages without which it is skipped."""
 
