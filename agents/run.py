@@ -114,9 +114,8 @@ class TrainingRun:
         for key in document:
             if document[key] != before.get(key):
                 raise ConfigError(
-                    f"{self.path}: holds a run with another {key} ({shown(before.get(key))}, now "
-                    f"{shown(document[key])}); "
-                    "choose another --name, or add --force to begin anew"
+                    f"{self.path}: holds a run with {key}={shown(before.get(key))}; this run asks for "
+                    f"{shown(document[key])}; choose another --name, or add --force to begin anew"
                 )
 
     def train(self) -> Any:

@@ -62,6 +62,7 @@ class Table:
     rows: list[list[str]]
     keys: int = 1  # number of leading columns that together name a row
     note: str = ""  # what a reader has to know to read it: conditions, intervals, limits
+    date: str = ""  # ISO, of a run before that of the result; empty for its own
 
     def cell(self, row: str, column: str) -> str:
         """The cell of a row, named by its leading cells, and a column."""
@@ -167,7 +168,8 @@ def page(name: str) -> str:
     result = load(name)
     parts = [f"# {result.title}", result.about, f"*{result.provenance()}*"]
     for table in result.tables:
-        parts += [f"## {table.title}", table.note, table.markdown()]
+        own = f"*Of {table.date}.*" if table.date else ""
+        parts += [f"## {table.title}", " ".join(part for part in (table.note, own) if part), table.markdown()]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -221,7 +223,10 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def record(name: str, command: list[str], **fields: Any) -> None:
-    """Run a command, and keep its tables as a result; title, text and sources stay unless they are given."""
+    """Run a command, and keep its tables as a result.
+
+    Title, text and sources stay unless they are given. Tables that the command does not print stay with their date.
+    """
     path, known = DATA / f"{name}.json", {}
     if path.is_file():
         known = json.loads(path.read_text("utf-8"))
@@ -236,8 +241,9 @@ def record(name: str, command: list[str], **fields: Any) -> None:
         took = time.perf_counter() - began
         document = json.loads(out.read_text("utf-8"))
     tables = _summaries(document) if bench else document["tables"]
-    notes = {table["name"]: table.get("note", "") for table in known.get("tables", [])}
-    tables = [{**table, "note": notes.get(table["name"], "")} for table in tables]
+    before = {table["name"]: table for table in known.get("tables", [])}
+    tables = [{**table, "note": before.pop(table["name"], {}).get("note", "")} for table in tables]
+    tables += [{**table, "date": table.get("date") or known["date"]} for table in before.values()]
     made = {**known, **{key: value for key, value in fields.items() if value is not None}}
     made |= {"date": datetime.now(UTC).date().isoformat(), "machine": machine(), "command": shlex.join(command)}
     made |= {"seconds": round(took, 1), "tables": tables}
