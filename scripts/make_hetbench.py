@@ -310,8 +310,9 @@ def make_docs(suite: Suite) -> None:
     path = results.DATA / f"{suite.name}.json"
     known = json.loads(path.read_text("utf-8"))
     notes = {table["name"]: table["note"] for table in known["tables"]}
-    tables = [runtimes_table(suite), shorter_table(suite)] if suite.earlier else [classic_table(suite)]
-    tables = [{**table, "note": notes.get(table["name"], "")} for table in [*tables, bounds_table(suite)]]
+    tables = [makespans_table(suite), *([shorter_table(suite)] if suite.earlier else []), bounds_table(suite)]
+    tables += [problems_table(suite), *([] if suite.earlier else [found_table(suite)])]
+    tables = [{**table, "note": notes.get(table["name"], "")} for table in tables]
     if tables != known["tables"]:
         known["date"] = datetime.now(UTC).date().isoformat()
     known |= {"tables": tables, "digest": results.digest_of(known["sources"])}
@@ -323,42 +324,38 @@ def table_of(name: str, title: str, columns: list[str], rows: list[list[str]]) -
     return {"name": name, "title": title, "columns": columns, "rows": rows, "keys": 1}
 
 
-def runtimes_table(suite: Suite) -> dict[str, Any]:
-    """Two columns for each runtime: the best known makespan, and its excess over the bound."""
-    columns = ["problem", "operators", "devices"]
-    columns += [head for runtime in suite.runtimes for head in (f"{runtime} [ms]", f"{runtime} over bound")]
+def makespans_table(suite: Suite) -> dict[str, Any]:
+    """The best known makespan under each runtime."""
+    columns = ["problem", *(f"{runtime} [ms]" for runtime in suite.runtimes)]
+    rows = [
+        [name, *(f"{1e3 * row.best[runtime].makespan_s:.6g}" for runtime in suite.runtimes)]
+        for name, row in load_best_known(suite.table).items()
+    ]
+    return table_of("makespans", "Best known makespans", columns, rows)
+
+
+def problems_table(suite: Suite) -> dict[str, Any]:
+    """The size of each problem, and the excess of its best known makespans over their bounds."""
+    runtimes = suite.runtimes if suite.earlier else ("classic",)
+    columns = ["problem", "operators", "devices", "CCR", *(f"{runtime} over bound" for runtime in runtimes)]
     rows = []
     for name, row in load_best_known(suite.table).items():
         problem = suite.load(name)
-        cells = [name, str(problem.num_operators), str(problem.num_devices)]
-        for runtime in suite.runtimes:
-            cells += [f"{1e3 * row.best[runtime].makespan_s:.6g}", over_bound(row, runtime)]
-        rows.append(cells)
-    return table_of("problems", "Best known makespans", columns, rows)
+        ratio = problem.mean_communication.mean() / problem.mean_cost.mean()
+        size = [str(problem.num_operators), str(problem.num_devices), f"{ratio:.2g}"]
+        rows.append([name, *size, *(over_bound(row, runtime) for runtime in runtimes)])
+    return table_of("problems", "Problems, and excess over bounds", columns, rows)
 
 
-def classic_table(suite: Suite) -> dict[str, Any]:
-    """The table of hetbench-v1."""
-    columns = ["problem", "operators", "devices", "CCR", "best known [ms]", "bound [ms]", "over bound", "bound by"]
+def found_table(suite: Suite) -> dict[str, Any]:
+    """Bounds under ``classic`` and what proved them, and the schedulers that found the best known makespans."""
     rows = []
     for name, row in load_best_known(suite.table).items():
-        problem, best = suite.load(name), row.best["classic"]
+        best = row.best["classic"]
         options = ", ".join(f"{key}={value}" for key, value in best.options.items())
-        rows.append(
-            [
-                name,
-                str(problem.num_operators),
-                str(problem.num_devices),
-                f"{problem.mean_communication.mean() / problem.mean_cost.mean():.2g}",
-                f"{1e3 * best.makespan_s:.6g}",
-                f"{1e3 * row.bound_s:.6g}",
-                over_bound(row, "classic"),
-                row.bound_by,
-                f"{best.scheduler} ({options})" if options else best.scheduler,
-                f"{1e3 * row.best['links'].makespan_s:.6g}",
-            ]
-        )
-    return table_of("problems", "Best known makespans", [*columns, "found by", "links [ms]"], rows)
+        found = f"{best.scheduler} ({options})" if options else best.scheduler
+        rows.append([name, f"{1e3 * row.bound_s:.6g}", row.bound_by, found])
+    return table_of("found", "Who found them, under classic", ["problem", "bound [ms]", "bound by", "found by"], rows)
 
 
 def over_bound(row: BestKnown, runtime: str) -> str:
