@@ -319,9 +319,9 @@ def make_docs(suite: Suite) -> None:
     path.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-def table_of(name: str, title: str, columns: list[str], rows: list[list[str]]) -> dict[str, Any]:
-    """A table of a result, whose first column names the row."""
-    return {"name": name, "title": title, "columns": columns, "rows": rows, "keys": 1}
+def table_of(name: str, title: str, columns: list[str], rows: list[list[str]], keys: int = 1) -> dict[str, Any]:
+    """A table of a result, whose first columns name the row."""
+    return {"name": name, "title": title, "columns": columns, "rows": rows, "keys": keys}
 
 
 def makespans_table(suite: Suite) -> dict[str, Any]:
@@ -354,8 +354,9 @@ def found_table(suite: Suite) -> dict[str, Any]:
         best = row.best["classic"]
         options = ", ".join(f"{key}={value}" for key, value in best.options.items())
         found = f"{best.scheduler} ({options})" if options else best.scheduler
-        rows.append([name, f"{1e3 * row.bound_s:.6g}", row.bound_by, found])
-    return table_of("found", "Who found them, under classic", ["problem", "bound [ms]", "bound by", "found by"], rows)
+        rows.append([name, found, row.bound_by, f"{1e3 * row.bound_s:.6g}"])
+    columns = ["problem", "found by", "bound by", "bound [ms]"]
+    return table_of("found", "Who found them, under classic", columns, rows, keys=3)
 
 
 def over_bound(row: BestKnown, runtime: str) -> str:
