@@ -94,9 +94,9 @@ def run_job(job: Job, folder: RunFolder, executor: Executor, *sinks: Sink) -> Ou
         lines.now = f"{total} schedules"
 
         def show(step: Step) -> None:
-            what = f"{step.problem} {step.scheduler}"
+            what = f"{step.problem} {step.scheduler}".strip()
             bar.update(task, completed=step.done, total=step.total, what=what)
-            lines.now = f"{step.done} of {step.total} schedules, {what}"
+            lines.now = f"{step.done} of {step.total} schedules" + (f", {what}" if what else "")
 
         def tell_compiling(what: str) -> None:
             bar.update(task, what=what)
