@@ -83,3 +83,21 @@ def test_figures_without_a_result_are_found(tmp_path: Path, monkeypatch: pytest.
         "'We aim' is about the project itself",
         "'1 s' comes from no result",
     ]
+
+
+@pytest.mark.parametrize("path", results.pages(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_pages_quote_results_only_and_do_not_speak_of_the_project(path: Path) -> None:
+    assert list(prose.complaints(path)) == []
+
+
+def test_the_manual_stays_short() -> None:
+    counts = {path: prose.words(path.read_text("utf-8")) for path in results.pages()}
+    assert counts[ROOT / "README.md"] <= prose.README_LIMIT
+    assert sum(count for path, count in counts.items() if "docs" in path.relative_to(ROOT).parts) <= prose.LIMIT
+
+
+def test_allowed_figures_are_still_there() -> None:
+    """An entry that allows nothing is taken out of docs/results/allowed.yaml."""
+    for page, reasons in prose.allowed().items():
+        text = "" if page == "everywhere" else prose.prose((ROOT / page).read_text("utf-8"))
+        assert all(reasons.values()) and all(figure in text for figure in reasons if text), page
