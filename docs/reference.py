@@ -21,19 +21,37 @@ DOCTEST = re.compile(r"^( *)>>> .*\n(?:\1\S.*\n?)*", re.MULTILINE)
 FORMULA = re.compile(r"^( *)\.\. math::(.*)\n\n?((?:\1 +\S.*\n)*)", re.MULTILINE)
 INLINE = re.compile(r":math:`([^`]+)`")
 
+TABLE = re.compile(r"^( *)(=+(?: +=+)+)\n((?:.*\n)+?)\1\2\n((?:.*\n)+?)\1\2\n", re.MULTILINE)
+"""A simple table of reStructuredText: indentation, rule, head and rows."""
+
 
 class Docstrings(griffe.Extension):
-    """What docstrings write for other readers becomes Markdown: doctests blocks of code, formulas formulas."""
+    """What docstrings write for other readers becomes Markdown: doctests, formulas and tables."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Convert the docstring of an object."""
         if obj.docstring is not None:
             text = INLINE.sub(lambda found: f"${found[1]}$", obj.docstring.value + "\n")
-            obj.docstring.value = DOCTEST.sub(_fenced, FORMULA.sub(_displayed, text))
+            obj.docstring.value = DOCTEST.sub(_fenced, TABLE.sub(_tabulated, FORMULA.sub(_displayed, text)))
 
 
 def _displayed(found: re.Match[str]) -> str:
     return f"{found[1]}$$\n{found[1]}{' '.join((found[2] + found[3]).split())}\n{found[1]}$$\n"
+
+
+def _tabulated(found: re.Match[str]) -> str:
+    indent, rule = found[1], found[2]
+    starts = [column.start() for column in re.finditer("=+", rule)]
+    rows: list[list[str]] = []
+    for line in f"{found[3]}{found[4]}".splitlines():
+        text = line.removeprefix(indent)
+        cells = [text[a:b].strip().replace("|", "\\|") for a, b in zip(starts, [*starts[1:], None], strict=True)]
+        if cells[0] or not rows:
+            rows.append(cells)
+        else:  # the row above continues
+            rows[-1] = [f"{above} {cell}".strip() for above, cell in zip(rows[-1], cells, strict=True)]
+    rows.insert(1, [":--"] * len(starts))
+    return "\n" + "".join(f"{indent}| {' | '.join(row)} |\n" for row in rows) + "\n"
 
 
 def _fenced(found: re.Match[str]) -> str:
