@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +126,22 @@ def row(name: str, batch: int, sequence: int, phase: str) -> dict[str, Any]:
     return found | {"seconds": end - middle, "seconds to import": middle - begin}
 
 
+SIZES = ("name", "model", "parameters")
+
+
+def sizes_of(name: str) -> dict[str, str]:
+    """The name of a model, its description and its parameters."""
+    model = zoo.LANGUAGE_MODELS[name]
+    made = language_model(**{**model.sizes, "batch": 1, "sequence": 16, "phase": "forward"})
+    return {"name": name, "model": model.description, "parameters": f"{parameters(made) / 1e9:.4g} billion"}
+
+
+def _cell(key: str) -> Callable[[dict[str, Any]], str]:
+    return lambda row: str(row[key])
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = command_line(__doc__)
     parser.add_argument("--models", nargs="*", default=MODELS, choices=zoo.language_models())
     parser.add_argument("--phases", nargs="*", default=PHASES, choices=PHASES)
@@ -136,16 +151,26 @@ def main() -> None:
     warnings.simplefilter("ignore")  # of transformers and its configurations
     torch.set_num_threads(1)
     rows = [row(name, given.batch, given.sequence, phase) for name in given.models for phase in given.phases]
+    show("models of the zoo", [sizes_of(name) for name in zoo.LANGUAGE_MODELS], {k: _cell(k) for k in SIZES})
     columns = {
-        "model": lambda r: r["model"],
-        "phase": lambda r: r["phase"],
-        "parameters": lambda r: f"{r['parameters'] / 1e9:.4g} B, {r['parameters'] / r['of the module']:.6g}",
-        "products": lambda r: f"{r['products'] / 1e12:.4g} TFLOP, {r['products'] / r['imported products']:.6g}",
-        "attention": lambda r: f"{r['attention'] / 1e12:.4g} TFLOP, {r['attention'] / r['imported attention']:.6g}",
-        "operators": lambda r: f"{r['operators']}, {r['imported operators']}",
-        "processor time": lambda r: f"{seconds(r['seconds'])}, {seconds(r['seconds to import'])}",
+        "model and phase": lambda r: f"{r['model']}, {r['phase']}",
+        "parameters": lambda r: f"{r['parameters']:,}".replace(",", " "),
+        "products": lambda r: f"{r['products'] / 1e12:.4g} TFLOP",
+        "attention": lambda r: f"{r['attention'] / 1e12:.4g} TFLOP",
+        "over the module": lambda r: ", ".join(
+            f"{r[ours] / r[theirs]:.6g}"
+            for ours, theirs in (
+                ("parameters", "of the module"),
+                ("products", "imported products"),
+                ("attention", "imported attention"),
+            )
+        ),
+        "operators": lambda r: str(r["operators"]),
+        "imported operators": lambda r: str(r["imported operators"]),
+        "time to make": lambda r: seconds(r["seconds"]),
+        "time to import": lambda r: seconds(r["seconds to import"]),
     }
-    show("language models, and their figures over those of the modules of transformers", rows, columns)
+    show("graphs of the zoo beside imported ones", rows, columns)
     save(given.json, "language_models", rows)
 
 
