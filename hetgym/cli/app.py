@@ -8,6 +8,7 @@ need when they run, so that ``hetgym --help`` is quick.
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -60,7 +61,7 @@ def _options(
     """Take the options that stand before a command."""
 
 
-EXAMPLES = {
+EXAMPLES: dict[Callable[..., int], str] = {
     bench: "hetgym bench --suite hetbench-v1 --schedulers heft,peft,place-v2 --against heft",
     plan: "hetgym plan model.onnx --platform cpu-gpu --budget 10s --export onnxruntime",
     cluster: "hetgym cluster llama-7b --platform dgx-a100-64 --global-batch 1024",

@@ -210,8 +210,8 @@ class PlaceLanes(RecordLanes):
         problem, placed, runtime = self.problem(lane), self._placed[lane], self.rules.simulated
         if self._exact:
             order = self.state.order[lane, : problem.num_operators].copy()
-            rows = timeline.rows_of(order, self.state.pointer[lane, : problem.num_devices + 1])
-            return Schedule.timed(placed.assignment, rows, placed.start, placed.finish, "agent")
+            own = timeline.rows_of(order, self.state.pointer[lane, : problem.num_devices + 1])
+            return Schedule.timed(placed.assignment, own, placed.start, placed.finish, "agent")
         if self._insertion:
             return timeline.planned(problem, placed, runtime, scheduler="agent")
         order = self._tables[lane].order
