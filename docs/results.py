@@ -44,6 +44,9 @@ SUFFIXES = {".py", ".yaml", ".yml", ".json", ".csv", ".toml"}
 """Of the files that count in the digest of a source folder."""
 
 
+HAND = ("title", "keys", "note")
+"""Fields of a table that stay when it is measured again."""
+
 WORDS = re.compile(rb'^[ \t]*(?:#.*|r?"""(?:.|\n)*?"""[ \t]*)?\n', re.MULTILINE)
 """Docstrings, comments on lines of their own and empty lines, which change no figure."""
 
@@ -242,7 +245,10 @@ def record(name: str, command: list[str], **fields: Any) -> None:
         document = json.loads(out.read_text("utf-8"))
     tables = _summaries(document) if bench else document["tables"]
     before = {table["name"]: table for table in known.get("tables", [])}
-    tables = [{**table, "note": before.pop(table["name"], {}).get("note", "")} for table in tables]
+    hand = {table["name"]: {key: table[key] for key in HAND if key in table} for table in before.values()}
+    tables = [{**table, "note": "", **hand.get(table["name"], {})} for table in tables]
+    for table in tables:
+        before.pop(table["name"], None)
     tables += [{**table, "date": table.get("date") or known["date"]} for table in before.values()]
     made = {**known, **{key: value for key, value in fields.items() if value is not None}}
     made |= {"date": datetime.now(UTC).date().isoformat(), "machine": machine(), "command": shlex.join(command)}

@@ -11,6 +11,7 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from hetgym._sums import summed
 from hetgym._text import plain_lines
 
 WIDTH = 110  # Columns of tables that do not go to a terminal
@@ -74,7 +75,7 @@ def fitting(table: Table, console: Console) -> tuple[Table, list[str]]:
     rest = [place for place in reversed(kept[1:]) if place not in spare]
     absent: list[int] = []
     for place in [*spare, *rest][: len(headings) - 2]:
-        if sum(widths[place] for place in kept) + EDGE <= console.width:
+        if summed(widths[place] for place in kept) + EDGE <= console.width:
             break
         kept.remove(place)
         absent.append(place)

@@ -101,7 +101,7 @@ def amount(value: float, key: str, unit: str) -> str:
     if key == "slowest_s":
         return f"{duration(value)} in the slowest stage"
     if value <= 1.0:
-        return f"{percent(value)} of the fullest device"
+        return f"{percent(value)} of the memory of the fullest device"
     return f"{size(value) if unit == 'B' else f'{value:,.10g} {unit}'} on the fullest device"
 
 

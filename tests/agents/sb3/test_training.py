@@ -206,7 +206,7 @@ def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert again == results and "resuming at step 128 of 128" in printed.err
     assert same(first, weights(tmp_path / "run"))
     longer = load_recipe(tmp_path / "recipe.yaml", steps=256)
-    with pytest.raises(ConfigError, match=r"another steps \(128, now 256\); choose another --name"):
+    with pytest.raises(ConfigError, match="steps=128; this run asks for 256; choose another --name"):
         run(longer, Output(tmp_path, "run"))
     impossible = {"episodes": 4, "baselines": ["greedy:finish"], "must_beat": ["greedy:finish"]}
     strict = load_recipe(tmp_path / "recipe.yaml", steps=64, evaluation=impossible)
