@@ -42,7 +42,8 @@ class Device:
         process: manufacturing process that the chip is named after, such as 7e-9 [m]; None = unknown.
         lanes: float32 lanes of a warp scheduler of a GPU, 16 or 32: with 32, a multiply-add leaves no issue slot in
             its clock cycle; None = unknown.
-        costs: fitted cost model that prices this device: the name of a shipped one, or a path; empty = the roofline.
+        costs: fitted cost model that prices this device: the name of a shipped one, or a path, also one beside the
+            platform's file; empty = the roofline.
         half_costs: fitted cost model of operators in 16 and 8 bits of floating point, likewise; empty = the same as of
             all others.
         model: name of the product.

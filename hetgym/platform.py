@@ -331,7 +331,15 @@ def load_platform(platform: str | Path) -> Platform:
         if str(platform) not in platform_names():
             raise unknown_name("platform", str(platform), platform_names())
         file = _PRESETS / f"{platform}.yaml"
-    return Platform.from_dict({"name": plain(file.stem), **load_yaml(file)}, str(platform))
+    found = Platform.from_dict({"name": plain(file.stem), **load_yaml(file)}, str(platform))
+    return replace(found, devices=tuple(_beside(device, file.parent) for device in found.devices))
+
+
+def _beside(device: Device, folder: Path) -> Device:
+    """A device whose cost models are files of a folder, if they are there."""
+    given = {field: folder / getattr(device, field) for field in ("costs", "half_costs")}
+    paths = {field: str(path) for field, path in given.items() if path.suffix == ".npz" and path.is_file()}
+    return replace(device, **paths) if paths else device
 
 
 __all__ = ["DEVICE_KINDS", "Device", "Link", "Platform", "load_platform", "platform_names"]

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 import hetgym
 from hetgym import ConfigError, PlatformError, UnknownName
+from hetgym.costs import AutoCosts, LearnedCosts, load_costs
+from hetgym.graph import load_graph
 from hetgym.platform import Device, Link, Platform, load_platform, platform_names
 
 
@@ -305,3 +307,17 @@ def test_reserves_and_shared_memories() -> None:
     assert load_platform("cpu-gpu").memory_pool == [0, 1]
     usual = hetgym.Problem.build(hetgym.load_graph("squeezenet"), load_platform("cpu-gpu"))
     assert usual.pools == [] and usual.memory_capacity[1] == 0.95 * load_platform("cpu-gpu")["gpu"].memory_capacity
+
+
+def test_a_cost_model_lies_beside_the_platform_that_names_it(tmp_path: Path) -> None:
+    """From whatever folder the platform is loaded."""
+    costs = load_costs("xeon-core")
+    assert isinstance(costs, LearnedCosts)
+    costs.save(tmp_path / "mine.npz")
+    device = {"name": "a", "kind": "cpu", "peak_flops": {"float32": 1e12}, "memory_bandwidth": 1e11}
+    devices = [{**device, "costs": "mine.npz"}, {**device, "name": "b", "costs": "xeon-core"}]
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump({"devices": devices, "links": []}))
+    first, second = load_platform(tmp_path / "p.yaml").devices
+    assert first.costs == str(tmp_path / "mine.npz") and second.costs == "xeon-core"
+    operator = load_graph("alexnet").operators[0]
+    assert AutoCosts().predict([operator], first) == AutoCosts().predict([operator], second)
