@@ -316,7 +316,8 @@ def test_a_cost_model_lies_beside_the_platform_that_names_it(tmp_path: Path) -> 
     costs.save(tmp_path / "mine.npz")
     device = {"name": "a", "kind": "cpu", "peak_flops": {"float32": 1e12}, "memory_bandwidth": 1e11}
     devices = [{**device, "costs": "mine.npz"}, {**device, "name": "b", "costs": "xeon-core"}]
-    (tmp_path / "p.yaml").write_text(yaml.safe_dump({"devices": devices, "links": []}))
+    link = {"between": ["a", "b"], "latency": 1e-6, "bandwidth": 1e10}
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump({"devices": devices, "links": [link]}))
     first, second = load_platform(tmp_path / "p.yaml").devices
     assert first.costs == str(tmp_path / "mine.npz") and second.costs == "xeon-core"
     operator = load_graph("alexnet").operators[0]
