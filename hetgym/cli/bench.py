@@ -59,7 +59,9 @@ def bench(
     ] = "",
     pareto: Annotated[
         bool,
-        typer.Option("--pareto", help="Also measure quality against time: searches within one budget after the other."),
+        typer.Option(
+            "--pareto", help="Also measure quality against time: searches run under one budget after another."
+        ),
     ] = False,
     budgets: Annotated[
         str, typer.Option(help="Comma-separated budgets of --pareto. Default: 1ms,2ms,5ms,10ms,50ms,… to 10s.")
@@ -72,7 +74,11 @@ def bench(
         typer.Option("--plots", help="Also write paper/: profiles, box plots, rank diagrams, tables as LaTeX and CSV."),
     ] = False,
     ray: Annotated[
-        str, typer.Option(metavar="[ADDRESS]", help="Run on a Ray cluster: auto, host:port, or one of this machine.")
+        str,
+        typer.Option(
+            metavar="[ADDRESS]",
+            help="Run on a Ray cluster: auto, host:port or, without an address, one of this machine.",
+        ),
     ] = "",
 ) -> int:
     """Run schedulers on a suite of real models and platforms; compare them in tables and a report.

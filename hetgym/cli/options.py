@@ -27,7 +27,9 @@ SchedulersOption = Annotated[
 ]
 ImportOption = Annotated[
     list[Path] | None,
-    typer.Option("--import", metavar="FILE", help="Python file that registers schedulers; may be given repeatedly."),
+    typer.Option(
+        "--import", metavar="FILE", help="Python file that registers schedulers or algorithms; may be given repeatedly."
+    ),
 ]
 ExportOption = Annotated[
     list[str] | None,
@@ -53,7 +55,7 @@ RuntimesOption = Annotated[
     list[str] | None,
     typer.Option(
         help="Simulated runtimes, one or several; see 'hetgym list runtimes'. With switches: links,streams=2. Default: "
-        "classic, in hetgym bench links as well."
+        "classic; for hetgym bench classic and links."
     ),
 ]
 RuntimeOption = Annotated[

@@ -34,7 +34,11 @@ def train(
     force: ForceOption = False,
     as_json: JsonOption = False,
     ray: Annotated[
-        str, typer.Option(metavar="[ADDRESS]", help="Play on a Ray cluster: auto, host:port, or one of this machine.")
+        str,
+        typer.Option(
+            metavar="[ADDRESS]",
+            help="Play on a Ray cluster: auto, host:port or, without an address, one of this machine.",
+        ),
     ] = "",
     workers: Annotated[
         int | None,

@@ -40,7 +40,7 @@ def validate(
     ] = "alexnet,bert_base,inception_v1,resnet50,shufflenet,squeezenet",
     processors: Annotated[
         str,
-        typer.Option(help="Comma-separated devices of plans: cpu<core>:<instruction set> or cuda<number>@cpu<core>."),
+        typer.Option(help="Comma-separated devices of plans: cpuCORE:INSTRUCTIONS, as in cpu0:full, or cudaN@cpuCORE."),
     ] = "cpu0:full,cpu1:avx2",
     placements: Annotated[int, typer.Option(metavar="N", min=2, help="Held-out placements of each model.")] = 17,
     rounds: Annotated[int, typer.Option(metavar="N", min=2, help="Runs of each placement that count.")] = 11,
