@@ -337,9 +337,12 @@ def load_platform(platform: str | Path) -> Platform:
 
 def _beside(device: Device, folder: Path) -> Device:
     """A device whose cost models are files of a folder, if they are there."""
-    given = {field: folder / getattr(device, field) for field in ("costs", "half_costs")}
-    paths = {field: str(path) for field, path in given.items() if path.suffix == ".npz" and path.is_file()}
-    return replace(device, **paths) if paths else device
+
+    def found(name: str) -> str:
+        path = folder / name
+        return str(path) if path.suffix == ".npz" and path.is_file() else name
+
+    return replace(device, costs=found(device.costs), half_costs=found(device.half_costs))
 
 
 __all__ = ["DEVICE_KINDS", "Device", "Link", "Platform", "load_platform", "platform_names"]
