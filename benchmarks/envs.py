@@ -34,13 +34,13 @@ import hetgym  # noqa: F401
 
 LANES = 64
 POOLS: dict[str, dict[str, int | None]] = {
-    "a pool, renewed": {"pool": 256},
-    "a pool": {"pool": 256, "pool_plays": None},
-    "new ones": {"pool": None},
+    "the default pool": {"pool": 256},
+    "a fixed pool": {"pool": 256, "pool_plays": None},
+    "new problems": {"pool": None},
 }
 """Where random problems come from, and the arguments for it; the first is the default of vector environments."""
 
-ONE: dict[str, dict[str, int | None]] = {"a single one": {"pool": 1, "pool_plays": None}}
+ONE: dict[str, dict[str, int | None]] = {"one graph": {"pool": 1, "pool_plays": None}}
 """The same for HetSplit-v0 alone."""
 
 RANDOM: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -247,6 +247,22 @@ def peers(budget: float, rng: np.random.Generator) -> list[dict[str, Any]]:
     ]
 
 
+def rounded(speed: float) -> str:
+    """Steps per second to three digits, in groups of three."""
+    return f"{float(f'{speed:.3g}'):,.0f}".replace(",", " ")
+
+
+def lanes_by_source(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Steps per second of lanes by the wall clock, a row for each environment and a column for each source."""
+    found: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows:
+        if row["kind"] == "lanes" and "ratio" in row:
+            key = tuple(row[name] for name in ("environment", "observation", "completion"))
+            line = found.setdefault(key, dict(zip(("environment", "observation", "completion"), key, strict=True)))
+            line[row["problems"]] = rounded(row["wall"])
+    return list(found.values())
+
+
 def growth(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """Growth of the process's memory over a million steps of 64 lanes of new problems, without the first tenth."""
     envs = gym.make_vec(name, num_envs=LANES, **arguments)
@@ -279,6 +295,10 @@ def main() -> None:
     if "peers" in options.only:
         rows += peers(options.seconds, rng)
     show("Steps a second, random legal actions", rows, COLUMNS)
+    if "random" in options.only:
+        found = lanes_by_source(rows)
+        names = ("environment", "observation", "completion", *dict.fromkeys(key for row in found for key in row))
+        show("Speed", found, {name: lambda row, name=name: row.get(name, "-") for name in dict.fromkeys(names)})
     for key, clock in CLOCKS.items():
         wide = [row["ratio"][key] for row in rows if row["kind"] == "lanes" and "ratio" in row]
         if wide:
