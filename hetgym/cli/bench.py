@@ -33,8 +33,8 @@ LIMIT = "15min"  # Time limit of `--pareto` unless another is given
 
 def bench(
     suite: Annotated[
-        str, typer.Option(help="Suite of problems: a name or a YAML file; see 'hetgym list suites'.")
-    ] = "zoo",
+        str, typer.Option(help="Suite of problems: a name or a YAML file; see 'hetgym list suites'. Default: zoo.")
+    ] = "",
     problems: Annotated[
         list[Path] | None,
         typer.Option(help="Problem files (.npz, .stg, .jsp, .fjs, .dot, …) instead of a suite, one or several."),
@@ -120,8 +120,10 @@ def _problems(suite: str, files: Sequence[Path] | None, devices: int | None) -> 
 
     if devices is not None and not files:
         raise ConfigError("--devices needs --problems")
+    if files and suite:
+        raise ConfigError("--problems and --suite exclude each other: give one of them")
     if not files:
-        loaded = load_suite(suite)
+        loaded = load_suite(suite or "zoo")
         return loaded.name, tuple(loaded.specs)
     title = plain(files[0].stem) if len(files) == 1 else f"{len(files)} problem files"
     specs = ProblemSpec.files(files, devices)

@@ -220,7 +220,8 @@ def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
         named = [f"{kind} {percent(spent / total)}" for kind, spent in list(kinds.items())[:6]]
         console.print(f"run time by kind: {', '.join(named)}{', …' if len(kinds) > 6 else ''}", soft_wrap=True)
     count, amount = transfers(best)
-    console.print(f"transfers: {count} edges cross devices, {size(amount)}", soft_wrap=True)
+    crossing = "edge crosses" if count == 1 else "edges cross"
+    console.print(f"transfers: {count} {crossing} devices, {size(amount)}", soft_wrap=True)
     causes = [f"{cause} {percent(share)}" for cause, share in best.blame.shares.items() if share >= 0.0005]
     console.print(f"what the time is spent on, along the critical chain: {', '.join(causes)}", soft_wrap=True)
 

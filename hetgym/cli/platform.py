@@ -45,7 +45,7 @@ def platform(
     if as_json:
         print_json(document)
         return 0
-    stdout().print(f"{found.name}: {found.description}", style="bold", soft_wrap=True)
+    stdout().print(": ".join(filter(None, (found.name, found.description))), style="bold", soft_wrap=True)
     table = table_of("device", "model", "float32", "memory", "of", left=("device", "model"))
     for device in found:
         rate = device.peak_flops.get("float32", max(device.peak_flops.values()))

@@ -153,6 +153,8 @@ def _print(results: dict[str, Any]) -> None:
             *(f"{entry.get(name, float('nan')):.4f}" for name in ratios),
         )
     print_table(table)
-    stdout().print("makespans are means of ratios on held-out problems: below 1 is shorter", style="italic")
+    stdout().print(
+        "makespans are means of ratios on the problems of the evaluation: below 1 is shorter", style="italic"
+    )
     for label in ("policy", "best", "results"):
         print_path(label, results["files"][label])

@@ -42,7 +42,8 @@ def from_onnx(
     Args:
         model: path of an ``.onnx`` file, or the model itself, which is not changed.
         batch: size of the leading axis of every input whose leading axis is dynamic or 1. A fixed leading 1 is rebound:
-            constant ``Reshape`` targets are rewritten, and the shapes of the whole graph are inferred again.
+            constant ``Reshape`` targets are rewritten, and the shapes of the whole graph are inferred again. By default
+            fixed axes keep their sizes, and dynamic ones have size 1.
         dims: sizes of named dynamic axes, ``{"sequence": 128}``; an axis without a name is ``"input:axis"``, such as
             ``{"x:1": 128}``. Takes precedence over ``batch``.
         name: name of the graph; that of the file or the model by default.

@@ -16,14 +16,14 @@ from hetgym.graph.serialization import from_json
 
 
 def load_graph(
-    source: str | os.PathLike[str], batch: int | None = 1, *, strict: bool = False, **options: Any
+    source: str | os.PathLike[str], batch: int | None = None, *, strict: bool = False, **options: Any
 ) -> DataflowGraph:
     """Load a graph by its name in the zoo, or from a file.
 
     Args:
         source: a name of :func:`hetgym.graph.zoo.names`, or a path that ends in ``.onnx``,
             ``.pt2`` (see :func:`~hetgym.graph.from_pt2`), ``.json`` or ``.json.gz``.
-        batch: size of the batch, see the importers. None keeps the batch of an ONNX model; otherwise it means 1. A
+        batch: size of the batch, see the importers. By default that of an ONNX model that fixes one, else 1. A
             ``.pt2`` program always keeps the batch that it was exported with, and no other than None or 1 may be given.
         strict: refuse a model if an omission can change a run time.
         **options: further arguments of :func:`~hetgym.graph.from_onnx`: ``dims``, ``name``; of a language model of the
@@ -74,5 +74,5 @@ def load_graph(
             left_out(text, graph.notes, strict, GraphError)
         return graph
     if os.sep in text or Path(text).suffix:
-        raise GraphError(f"{text}: no name of the zoo, and no file ending in .onnx, .pt2, .json or .json.gz")
+        raise GraphError(f"{text}: neither a name of the zoo nor a file that ends in .onnx, .pt2, .json or .json.gz")
     raise unknown_name("graph", text, [*zoo.names(), *zoo.language_models()])

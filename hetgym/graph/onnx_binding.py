@@ -29,8 +29,8 @@ class Binding(NamedTuple):
 def bind(inputs: Sequence[onnx.ValueInfoProto], batch: int | None, dims: Mapping[str, int]) -> Binding:
     """Bind all axes of the declared inputs, without weights.
 
-    ``batch`` is the size of leading axes that are dynamic, or that are 1 in all inputs; None leaves them unchanged.
-    Sizes of named axes, ``dims``, take precedence.
+    ``batch`` is the size of leading axes that are dynamic, or that are 1 in all inputs; None means the sizes that the
+    model fixes, and 1 for dynamic ones. Sizes of named axes, ``dims``, take precedence.
 
     Raises:
         GraphError: an axis remains without a size, a name is unknown, or the model fixes another batch.
@@ -41,15 +41,11 @@ def bind(inputs: Sequence[onnx.ValueInfoProto], batch: int | None, dims: Mapping
             dynamic.setdefault(key, (value, axis))
     symbols = _checked(dims, dynamic)
     leading = {key for value in inputs for key, axis in _dynamic(value) if axis == 0} - symbols.keys()
-    if batch is not None:
-        symbols |= dict.fromkeys(leading, check_batch(batch))
+    symbols |= dict.fromkeys(leading, 1 if batch is None else check_batch(batch))
     for key, (value, axis) in dynamic.items():
         if key not in symbols:
             called = "" if ":" in key else f" ({key!r})"
-            by_batch = "batch=… or " if axis == 0 else ""
-            raise GraphError(
-                f"axis {axis}{called} of input {value.name!r} is dynamic; pass {by_batch}dims={{{key!r}: …}}"
-            )
+            raise GraphError(f"axis {axis}{called} of input {value.name!r} is dynamic; pass dims={{{key!r}: …}}")
     shapes = {value.name: _shape(value, symbols) for value in inputs}
     if batch is None or leading:
         return Binding(shapes, symbols, set())

@@ -59,7 +59,7 @@ class ProblemSpec:
         cls,
         graph: str,
         platform: str,
-        batch: int = 1,
+        batch: int | None = None,
         *,
         transforms: tuple[str, ...] = (),
         scale: Mapping[str, float] | None = None,
@@ -69,11 +69,11 @@ class ProblemSpec:
         Args:
             graph: name or path.
             platform: name or path.
-            batch: number of images or sequences in a batch.
+            batch: number of images or sequences in a batch; by default the one that a model file fixes, else 1.
             transforms: names of :data:`TRANSFORMS`, applied in turn.
             scale: factors for :meth:`hetgym.Platform.scaled`; the first one names the platform.
         """
-        label = _stem(graph, MODELS) + ("" if batch == 1 else f"-b{batch}")
+        label = _stem(graph, MODELS) + ("" if batch in (None, 1) else f"-b{batch}")
         return cls._placed(label, lambda: _graph(graph, batch), platform, transforms, scale)
 
     @classmethod
@@ -180,7 +180,7 @@ def _stem(source: str, suffixes: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=8)
-def _graph(name: str, batch: int) -> DataflowGraph:
+def _graph(name: str, batch: int | None) -> DataflowGraph:
     """Graphs are shared by the platforms that follow each other in a suite."""
     from hetgym.graph import load_graph
 

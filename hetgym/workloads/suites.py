@@ -5,7 +5,7 @@ A suite file has a ``summary`` and a list ``problems`` of groups::
     summary: what it is for
     problems:
       - graphs: [resnet50, bert-base]     # or [all]: zoo names, or model files beside the suite
-        batch: [1, 8]
+        batch: [1, 8]                     # without it the one that a model file fixes, else 1
         platforms: [cpu-gpu, my.yaml]     # preset names, or platform files beside the suite
         transforms: [fuse]                # of hetgym.graph.transforms, in turn: fuse, training
         scale:                            # each platform once for every column, figures multiplied, see
@@ -57,7 +57,7 @@ class _Group:
     """One entry of a suite file."""
 
     graphs: tuple[str, ...] = ()
-    batch: tuple[int, ...] = (1,)
+    batch: tuple[int, ...] = ()
     generator: str | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = (0,)
@@ -161,7 +161,7 @@ def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
     for platform, scale in places:
         platform_of(platform).scaled(scale)
     for graph in _checked_graphs(group.graphs, path.parent):
-        for batch in group.batch:
+        for batch in group.batch or (None,):
             for platform, scale in places:
                 yield ProblemSpec.zoo(graph, platform, batch, transforms=group.transforms, scale=scale)
     for parameters in _combinations(group.parameters) if group.generator else ():

@@ -3,6 +3,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import onnx
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from hetgym.errors import GraphError, HetgymWarning
-from hetgym.graph import from_onnx
+from hetgym.graph import from_onnx, load_graph
 from hetgym.graph.onnx_types import SMALL
+from hetgym.workloads import load_suite
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 F, I64 = TensorProto.FLOAT, TensorProto.INT64
@@ -227,7 +229,7 @@ def test_an_axis_without_a_name():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, r"axis 0 \('N'\) of input 'x' is dynamic; pass batch=… or dims=\{'N': …\}"),
+        ({}, r"axis 1 \('S'\) of input 'x' is dynamic; pass dims=\{'S': …\}"),
         ({"batch": 2}, r"axis 1 \('S'\) of input 'x' is dynamic; pass dims=\{'S': …\}"),
         ({"batch": 2, "dims": {"T": 1}}, "no dynamic axis is called 'T'; known: N, S"),
         ({"batch": 2, "dims": {"S": 0}}, r"dims\['S'\] must be a positive whole number, not 0"),
@@ -499,3 +501,18 @@ def test_small_values_stay_small():
     ]
     graph = from_onnx(model(nodes, [value("x", [1])], [value("y", None)], scalars))
     assert graph.operators[0].inputs[1].shape == (10**9,) and SMALL < 10**5
+
+
+@pytest.mark.parametrize(("leading", "size"), [(4, 4), (1, 1), ("N", 1), (None, 1)])
+def test_by_default_the_batch_is_the_one_that_the_model_fixes_or_1(leading, size, tmp_path):
+    """In Python, in environments and in suites."""
+    nodes = [node("Relu", "x", "h"), node("Sigmoid", "h", "y")]
+    net = model(nodes, [value("x", [leading, 3])], [value("y", None)])
+    onnx.save(net, tmp_path / "net.onnx")
+    (tmp_path / "suite.yaml").write_text("problems:\n  - graphs: [net.onnx]\n    platforms: [cpu-gpu]\n")
+    assert from_onnx(net).operators[0].outputs[0].shape == (size, 3)
+    assert load_graph(tmp_path / "net.onnx").operators[0].outputs[0].shape == (size, 3)
+    env = gym.make("HetSchedule-v0", graph=tmp_path / "net.onnx", platform="cpu-gpu")
+    (spec,) = load_suite(tmp_path / "suite.yaml").specs
+    problem = env.unwrapped.lanes.source.items[0]
+    assert problem.output_bytes.tolist() == [size * 3 * 4] * 2 == spec.build().output_bytes.tolist()

@@ -91,12 +91,12 @@ class Legality:
             self.executed = actions
             return actions
         inside = actions.view(np.uint64) < mask.shape[1]  # as a negative number is a large one there
-        if inside.all():
-            legal = mask[self._lanes, actions] == 1
+        if np.count_nonzero(inside) == len(actions):  # faster than all()
+            legal = mask.ravel()[self._lanes * mask.shape[1] + actions] == 1
         else:
             legal = inside & (mask[self._lanes, np.where(inside, actions, 0)] == 1)
         wrong = deciding > legal
-        if wrong.any():
+        if np.count_nonzero(wrong):
             actions = self._replaced(actions, np.flatnonzero(wrong), mask, estimates)
         self.decisions += deciding
         self._seen += len(actions)

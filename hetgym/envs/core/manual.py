@@ -30,7 +30,7 @@ problem: a Problem, a path, or a list of these.
 suite: name or path of a suite.
 generator: name of a family of random graphs, or ``callable(rng) -> Problem``, which needs the ``max_*`` arguments.
 <<pool>>
-batch: batch size of graphs given by name.
+batch: batch size of graphs given by name; by default the one that a model file fixes, else 1.
 costs: cost model of graphs on platforms, or its name.""",
     "graph": """\
 graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.

@@ -56,7 +56,8 @@ class Replay:
 
     def __post_init__(self) -> None:
         for name in ("actions", "order", "arguments"):  # JSON has no tuples
-            object.__setattr__(self, name, _tuples(getattr(self, name)))
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, _tuples(getattr(self, name)))
 
 
 def recorded(arguments: Arguments) -> tuple[tuple[str, Any], ...]:

@@ -236,14 +236,14 @@ def together(graph: Any, platform: Any) -> None:
         raise ConfigError("graph=… and platform=… belong together: give both")
 
 
-def grid(graph: Any, platform: Any, batch: int = 1) -> list[tuple[DataflowGraph, Platform]]:
+def grid(graph: Any, platform: Any, batch: int | None = None) -> list[tuple[DataflowGraph, Platform]]:
     """Every graph on every platform; lists, or single ones, as objects, names or paths."""
     graphs: Sequence[DataflowGraph] = [as_graph(one, batch) for one in listed(graph)]
     platforms: Sequence[Platform] = [as_platform(one) for one in listed(platform)]
     return [(net, machine) for net in graphs for machine in platforms]
 
 
-def as_graph(source: Any, batch: int = 1) -> DataflowGraph:
+def as_graph(source: Any, batch: int | None = None) -> DataflowGraph:
     """Return a graph unchanged, or load it by name or path.
 
     Raises:

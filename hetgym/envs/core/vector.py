@@ -215,9 +215,11 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         dimension; the others make columns of objects.
         """
         columns: dict[str, Any] = {}
+        if not lanes:
+            return columns
         everybody = self._flags(lanes)
         alike = all(info.keys() == infos[0].keys() for info in infos)
-        for key in dict.fromkeys(key for info in infos for key in info):
+        for key in infos[0] if alike else dict.fromkeys(key for info in infos for key in info):
             if alike:
                 holders, values, present = lanes, [info[key] for info in infos], everybody.copy()
             else:

@@ -152,7 +152,7 @@ class HetPipelineEnv(LaneEnv):
         generator: ``callable(rng)`` that makes a pipeline; needs the ``max_*`` arguments unless it is a
             :class:`~hetgym.pipeline.RandomChains`.
         <<pool>>
-        batch: batch size of graphs given by name.
+        batch: batch size of graphs given by name; by default the one that a model file fixes, else 1.
         costs: cost model of graphs on platforms.
         blocks: the kind of blocks that are never cut in a graph, see :data:`hetgym.pipeline.BLOCKS`.
         objective: ``"throughput"``, ``"latency"`` or ``"training"``.

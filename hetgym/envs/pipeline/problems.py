@@ -45,7 +45,7 @@ class PipelineArguments(PoolArguments):
     graph: Graph | Sequence[Graph] | None = None
     platform: Machine | Sequence[Machine] | None = None
     generator: Callable[[np.random.Generator], Pipeline] | None = None  # `callable(rng) -> PipelineProblem`
-    batch: int = whole(1)  # batch size of graphs given by name
+    batch: int | None = whole(None)  # batch size of graphs given by name; None: the one that a model fixes, else 1
     costs: str | CostModel = "auto"  # cost model of graphs on platforms, or its name
     blocks: str = "auto"  # the kind of blocks that are never cut in a graph
     optimizer: str = "adam"  # of graphs

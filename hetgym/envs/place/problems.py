@@ -38,7 +38,7 @@ class ProblemArguments(PoolArguments):
     platform: Machine | Sequence[Machine] | None = None
     suite: str | Path | None = None  # a suite's name or path
     generator: str | Callable[[np.random.Generator], Problem] | None = None
-    batch: int = whole(1)  # batch size of graphs given by name
+    batch: int | None = whole(None)  # batch size of graphs given by name; None: the one that a model fixes, else 1
     costs: str | CostModel = "auto"  # cost model of graphs on platforms, or its name
 
     def __post_init__(self) -> None:

@@ -133,7 +133,7 @@ class HetSplitEnv(LaneEnv):
         <<graph>>
         generator: ``callable(rng) -> (graph, platform)``; needs the ``max_*`` arguments.
         <<pool>>
-        batch: batch size of graphs given by name.
+        batch: batch size of graphs given by name; by default the one that a model file fixes, else 1.
         fused: true to fuse graphs first (:func:`hetgym.graph.transforms.fuse`).
         costs: cost model, or the name of one.
         scheduler: name of the inner scheduler, see :func:`hetgym.baselines.names`.

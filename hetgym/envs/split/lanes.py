@@ -68,7 +68,7 @@ class SplitLanes(RecordLanes):
         padding: GraphPadding,
         level: str,
         sparse: bool,
-        batch: int,
+        batch: int | None,
     ) -> None:
         self.menu = rules.menu(padding.devices)
         super().__init__(count, split_space(padding, len(self.menu)), level, len(self.menu), hidden=True)

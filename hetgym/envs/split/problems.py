@@ -39,7 +39,7 @@ class GraphArguments(PoolArguments):
     platform: Machine | Sequence[Machine] | None = None
     _: KW_ONLY
     generator: Callable[[np.random.Generator], Pair] | None = None  # `callable(rng) -> (graph, platform)`
-    batch: int = whole(1)  # batch size of graphs given by name
+    batch: int | None = whole(None)  # batch size of graphs given by name; None: the one that a model fixes, else 1
     pool_plays: int | None = whole(200)  # more than elsewhere, as a new graph takes long
 
     def source(self) -> Source[Pair, GraphPadding]:
