@@ -7,17 +7,18 @@ optimised as a whole.
 
 Numba looks functions of the standard library up by the flags of the compilation, among others, thousands of times. Here
 only the flags that are set are compared. It announces every use of LLVM's lock, and sets messages in bold type, most of
-which nobody reads; here that is left out.
+which nobody reads; here that is left out. It asks every statement for its variables some twenty times; here they are
+collected quickly.
 
 The kernels are the same, and compile sooner: see ``benchmarks/first_minute.py``.
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from llvmlite.binding import ffi  # type: ignore[import-untyped]
 from numba import types
-from numba.core import errors
+from numba.core import errors, ir
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 
@@ -116,20 +117,48 @@ class _Plain:
         return str
 
 
+_EMPTY: set[type] = set()  # Types that hold no variables, as far as they were met
+
+
+def _collect(value: object, found: list[Any]) -> None:
+    """Append the variables in a value of Numba's intermediate representation, in order."""
+    kind = type(value)
+    if kind in _EMPTY:
+        return
+    if isinstance(value, ir.Var):
+        found.append(value)
+    elif isinstance(value, ir.Inst):
+        found.extend(value.list_vars())
+    elif isinstance(value, list | tuple | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            _collect(part, found)
+    else:
+        _EMPTY.add(kind)
+
+
+def _list_vars(statement: Any) -> list[Any]:
+    found: list[Any] = []
+    for part in (statement._kws if isinstance(statement, ir.Expr) else statement.__dict__).values():
+        _collect(part, found)
+    return found
+
+
 def unwatched() -> Callable[[], None]:
     """Spare a compilation what nobody sees, and return a function that puts it back.
 
-    That is an event for every time that LLVM's lock is taken and released, and bold type in the message of every
-    overload that does not fit.
+    That is an event for every time that LLVM's lock is taken and released, bold type in the message of every overload
+    that does not fit, and a search for variables in the source location of every statement.
     """
-    lock, messages = ffi.lib._lock, cast(Any, errors)
-    callbacks, scheme = lock._cblist, messages._termcolor_inst
-    lock._cblist, messages._termcolor_inst = [], _Plain()
+    own = [(errors, "_termcolor_inst", _Plain()), (ffi.lib._lock, "_cblist", [])]
+    own += [(kind, "list_vars", _list_vars) for kind in (ir.Stmt, ir.Expr)]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in own]
+    _set(own)
+    return lambda: _set(before)
 
-    def restore() -> None:
-        lock._cblist, messages._termcolor_inst = callbacks, scheme
 
-    return restore
+def _set(values: list[tuple[Any, str, Any]]) -> None:
+    for owner, name, value in values:
+        setattr(owner, name, value)
 
 
 def as_step(dispatcher: Any) -> Any:

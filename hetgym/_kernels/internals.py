@@ -23,6 +23,8 @@ _MODULES = {
     "numba.core.compiler:Flags": "copy",
     "numba.core.caching:IndexDataCacheFile": "save _load_index _save_index _save_data _dump",
     "numba.core.event:Listener": "",
+    "numba.core.ir:Stmt": "list_vars",
+    "numba.core.ir:Expr": "list_vars",
     "numba.core.errors:termcolor": "__globals__",
 }
 """Class -> attributes that must exist."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._kernels.threads import listed
 from hetgym._types import FloatArray
 from hetgym.envs.split import joining
 from hetgym.envs.split.forms import Forms
@@ -56,12 +57,15 @@ class Assembly:
 
         Returns None if there is an operator that no device can run.
         """
-        desk = self._measured(entries)
-        if desk.arrays.joined.size[joining.STUCK]:
+        desk, found = self._measured(entries)
+        if found[0] == joining.UNRUNNABLE:
             return None
-        d = desk.devices
+        d, makespan = desk.devices, np.zeros(1)
         loads = Loads(np.zeros(d), np.zeros(d, np.int64), np.zeros(d))
-        return joining.price(self.forms.row, desk.row, *loads), loads
+        busy, operators, weights = loads.busy[None], loads.operators[None], loads.weights[None]
+        only = listed(np.zeros(1, np.int64))
+        joining.price(self.forms.row[None], desk.row[None], busy, operators, weights, makespan, found, only)
+        return float(makespan[0]), loads
 
     def timeline(self, entries: Sequence[int]) -> tuple[ProblemArrays, Timeline, Places]:
         """HEFT's timeline of :meth:`problem` and where operators went, until the next call; it has a :meth:`price`."""
@@ -114,7 +118,7 @@ class Assembly:
 
     def _joined(self, entries: Sequence[int]) -> tuple[DeskArrays, Places]:
         """The problem as it lies on the desk, and where the operators went."""
-        desk = self._measured(entries)
+        desk, _ = self._measured(entries)
         joining.join(self.forms.row, desk.row)
         return self._on_desk()
 
@@ -131,15 +135,15 @@ class Assembly:
         places = joined.member[:n].tolist()
         return rows, places, [self.forms.members[row][k] for row, k in zip(rows, places, strict=True)]
 
-    def _measured(self, entries: Sequence[int]) -> Desk:
-        """The desk, with the size of a problem."""
-        forms, chosen = self.forms, np.array(entries, np.int64)
+    def _measured(self, entries: Sequence[int]) -> tuple[Desk, Ints]:
+        """The desk, with the size of a problem, and what :func:`~hetgym.envs.split.joining.measure` found [1]."""
+        forms, chosen, found = self.forms, np.array([entries], np.int64), np.zeros(1, np.int64)
         while True:
             desk, size = self._desk, self._desk.arrays.joined.size
-            found = joining.measure(forms.row, chosen, desk.row, desk.shapes, desk.limits)
-            if found == joining.FITS:
-                return desk
-            if found == joining.LACKS_FORM:
+            own = desk.row[None], desk.shapes[None], desk.limits[None]
+            if joining.measure(forms.row[None], chosen, *own, np.ones(1, np.bool_), found):
+                return desk, found
+            if found[0] == joining.LACKS_FORM:
                 forms.make(int(size[joining.OPERATORS]))
             else:
                 self._desk = self._new_desk(joining.grown(desk.room, size))

@@ -1,8 +1,8 @@
 """The steps of HetSplit-v0 in compiled code: one call takes a decision, or writes the observation, in every lane.
 
-A step of all lanes is :func:`choose`; then every graph that gets a split is priced, by :func:`measure_lanes` and
-:func:`price_lanes` where HEFT plans for the classic model, otherwise by :class:`~hetgym.envs.split.dynamics.Splits`;
-then :func:`settle`.
+A step of all lanes is :func:`choose`; then every graph that gets a split is priced, by
+:mod:`~hetgym.envs.split.joining` where HEFT plans for the classic model, otherwise by
+:class:`~hetgym.envs.split.dynamics.Splits`; then :func:`settle`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._kernels.jit import lean, step
-from hetgym._kernels.threads import done, take
 from hetgym._types import BoolArray, Int64Array
 from hetgym.envs.core.scaling import CLIP, scale_of, share
-from hetgym.envs.split.joining import FITS, STUCK, measure, price, read_desk
+from hetgym.envs.split.joining import UNRUNNABLE
 from hetgym.envs.split.observation import SplitCandidateColumn, SplitDeviceColumn, SplitOperatorColumn
 from hetgym.envs.split.state import LaneState, SplitObservation, SplitRecord, SplitTables, read_lanes, read_tables
 
@@ -24,55 +23,16 @@ def choose(lanes: Int64Array, actions: Int64Array, active: BoolArray) -> None:
     r = read_lanes(lanes)
     for lane in range(len(active)):
         if active[lane]:
-            r.state.log[lane, r.state.turn[lane]] = actions[lane]
+            r.state.log[lane, r.state.turn[lane]] = r.state.entries[lane, r.state.turn[lane]] = actions[lane]
             r.state.action[lane] = actions[lane]
             r.state.before[lane] = r.state.makespan[lane]
-
-
-@lean
-def measure_lanes(lanes: Int64Array, active: BoolArray) -> bool:
-    """:func:`~hetgym.envs.split.joining.measure` the problem of every active lane that splits its operator.
-
-    Where the split makes an operator that no device can run, the operator stays whole.
-
-    Returns:
-        True if all fit; otherwise ``fits`` of the state says what is lacking.
-    """
-    r = read_lanes(lanes)
-    state, whole = r.state, True
-    for lane in range(len(active)):
-        state.fits[lane] = FITS
-        if not active[lane] or state.action[lane] == 0:
-            continue
-        state.entries[lane, state.turn[lane]] = state.action[lane]
-        entries, desk = state.entries[lane], r.desks[lane]
-        state.fits[lane] = measure(r.graphs[lane], entries, desk, r.shapes[lane], r.limits[lane])
-        if state.fits[lane] != FITS:
-            whole = False
-        elif read_desk(desk).joined.size[STUCK] > 0:
-            state.action[lane] = 0
-            state.entries[lane, state.turn[lane]] = 0
-    return whole
-
-
-@lean
-def price_lanes(lanes: Int64Array, shared: Int64Array) -> None:
-    """Price the problem that was measured, in every lane of a list that splits its operator."""
-    r = read_lanes(lanes)
-    state = r.state
-    lane = take(shared)
-    while lane >= 0:
-        if state.action[lane] > 0:
-            busy, operators, weights = state.busy[lane], state.operators[lane], state.weights[lane]
-            state.makespan[lane] = price(r.graphs[lane], r.desks[lane], busy, operators, weights)
-        done(shared)
-        lane = take(shared)
 
 
 @lean
 def settle(lanes: Int64Array, active: BoolArray, sparse: bool) -> None:
     """Take the decision that was chosen and priced in every active lane, or open the episode there if it is fresh.
 
+    Where a split makes an operator that no device can run, the operator stays whole.
     A fresh lane's rows, makespan, loads and fixed observations must be in place.
     """
     r = read_lanes(lanes)
@@ -105,7 +65,8 @@ def settle(lanes: Int64Array, active: BoolArray, sparse: bool) -> None:
 
 @step
 def _decide(r: SplitRecord, tables: SplitTables, lane: int, sparse: bool) -> None:
-    state, turn, entry = r.state, r.state.turn[lane], r.state.action[lane]
+    state, turn = r.state, r.state.turn[lane]
+    entry = 0 if state.found[lane] == UNRUNNABLE else state.action[lane]
     state.entries[lane, turn] = entry
     state.turn[lane] += 1
     r.over[lane] = state.turn[lane] == len(tables.keys)

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import entry, reader, record
-from hetgym._types import FloatArray, Int64Array, IntArray, Scalar, frozen
+from hetgym._kernels.threads import done, take
+from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, Scalar, frozen
 from hetgym.envs.split.forms import GATHERS, PARTS, RESULT, SCATTERS, FormArrays, GraphForms, read_form, read_graph
 from hetgym.graph.topology import Adjacency, fill_rows, write_kahn_order
 from hetgym.planning import timeline
@@ -27,7 +28,7 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.sim.memory import Changes, new_changes, write_changes, write_peaks
 from hetgym.transfer import transfer_time
 
-OPERATORS, EDGES, CONSTANTS, STUCK = range(4)  # Fields of DeskArrays.size
+OPERATORS, EDGES, CONSTANTS = range(3)  # Fields of DeskArrays.size
 READ, SPARED = 1, 2  # Bits of DeskArrays.result: a reader needs the whole result; a reader takes the parts one by one
 
 
@@ -35,7 +36,7 @@ READ, SPARED = 1, 2  # Bits of DeskArrays.result: a reader needs the whole resul
 class DeskArrays(NamedTuple):
     """Room for a problem in the making: n operators that take the place of b, e edges, c named constants, d devices."""
 
-    size: Int64Array  # n, e, c, and the number of operators that no device can run
+    size: Int64Array  # n, e, c
     form: Int64Array  # [b] row of each operator's form
     result: Int64Array  # [b] how its result is read, READ and SPARED
     offset: Int64Array  # [b] where its form begins
@@ -94,7 +95,7 @@ class Room(NamedTuple):
 
 def grown(room: Room, size: Int64Array) -> Room:
     """A room in which a problem of some :attr:`DeskArrays.size` fits, and some larger ones."""
-    n, e, constants = (size[:3] * 3 // 2).tolist()
+    n, e, constants = (size * 3 // 2).tolist()
     return Room(room.graph, max(room.operators, n), max(room.edges, e), max(room.constants, constants))
 
 
@@ -141,7 +142,7 @@ def _new_desk(d: int, room: Room) -> DeskRecord:
 
     form, result, offset, first, last = (np.zeros(graph, np.int64) for _ in range(5))
     joined = DeskArrays(
-        size=np.zeros(4, np.int64), form=form, result=result, offset=offset, first=first, last=last,
+        size=np.zeros(3, np.int64), form=form, result=result, offset=offset, first=first, last=last,
         holds=np.zeros((d, constants), np.bool_), transfer=np.zeros(2),
         source=ints(e), slot=ints(e), target=ints(e), bytes=np.zeros(e),
         member=ints(n), cost=np.zeros((n, d)), mean=np.zeros(n), output=np.zeros(n), weights=np.zeros(n),
@@ -197,23 +198,48 @@ def _seen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
 
 DESK = sized(_new_desk(1, Room(2, 2, 2, 2)), 1, 1)  # An example of the record
 read_desk = reader(DESK)
-FITS, LACKS_FORM, LACKS_ROOM = range(3)  # Results of measure
+FITS, LACKS_FORM, LACKS_ROOM, UNRUNNABLE = range(4)  # Results of measure
+
+
+@lean
+def measure(
+    graphs: Int64Array,
+    entries: Int64Array,
+    desks: Int64Array,
+    shapes: Int64Array,
+    limits: Int64Array,
+    asked: BoolArray,
+    found: Int64Array,
+) -> bool:
+    """Find out how large problems of graphs with splits are, and give desks those sizes.
+
+    Args:
+        graphs: [L, …] rows of :class:`~hetgym.envs.split.forms.GraphForms`.
+        entries: [L, k or more] entries of the menu of the key operators; 0 leaves one whole.
+        desks: [L, …] rows of :class:`DeskRecord`; their shapes are written, and the desks' ``size``.
+        shapes: [L, 3, …] of the desks.
+        limits: [L, 3] of the desks.
+        asked: [L] which problems are measured.
+        found: [L] written: :data:`FITS`, for those that are not asked for too; :data:`LACKS_FORM`, with the row of a
+            form that has not been made as the first number of ``size``; :data:`LACKS_ROOM`, where the desk is smaller
+            than ``size`` says; or :data:`UNRUNNABLE`, if there is an operator that no device can run.
+
+    Returns:
+        True if no problem lacks anything.
+    """
+    whole = True
+    for lane in range(len(asked)):
+        found[lane] = FITS
+        if asked[lane]:
+            found[lane] = _measure(graphs[lane], entries[lane], desks[lane], shapes[lane], limits[lane])
+            whole = whole and (found[lane] == FITS or found[lane] == UNRUNNABLE)
+    return whole
 
 
 # The row of the desk must not change while somebody reads it: only arrays whose shapes do not depend on the sizes are
 # read here.
-@lean
-def measure(graph: Int64Array, entries: Int64Array, desk: Int64Array, shapes: Int64Array, limits: Int64Array) -> int:
-    """Find out how large the problem of a graph with splits is, and give the desk that size.
-
-    Args:
-        entries: [k] entries of the menu of the key operators; 0 leaves one whole.
-        desk: row of a :class:`DeskRecord`; its shapes are written, and the desk's ``size``.
-
-    Returns:
-        :data:`FITS`; :data:`LACKS_FORM`, with the row of a form that has not been made as the first number of
-        ``size``; or :data:`LACKS_ROOM`, where the desk is smaller than ``size`` says.
-    """
+@step
+def _measure(graph: Int64Array, entries: Int64Array, desk: Int64Array, shapes: Int64Array, limits: Int64Array) -> int:
     forms, joined = read_graph(graph), read_desk(desk).joined
     joined.size[:] = 0
     for i in range(len(forms.first)):
@@ -228,9 +254,10 @@ def measure(graph: Int64Array, entries: Int64Array, desk: Int64Array, shapes: In
             joined.result[form.deals[0, k]] |= SPARED if _spared(forms, joined, form, k) else READ
         for k in range(form.wholes.shape[1]):
             joined.result[form.wholes[0, k]] |= READ
+    stuck = 0
     for i in range(len(forms.first)):
         form = read_form(forms.table[joined.form[i]])
-        joined.size[STUCK] += _count(forms, joined, form, i)
+        stuck += _count(forms, joined, form, i)
         for k in range(len(form.constants)):
             joined.size[CONSTANTS] = max(joined.size[CONSTANTS], form.constants[k] + 1)
     for what in range(3):
@@ -238,7 +265,7 @@ def measure(graph: Int64Array, entries: Int64Array, desk: Int64Array, shapes: In
             return LACKS_ROOM
     for word in range(len(desk)):
         desk[word] = shapes[0, word] + joined.size[OPERATORS] * shapes[1, word] + joined.size[EDGES] * shapes[2, word]
-    return FITS
+    return FITS if stuck == 0 else UNRUNNABLE
 
 
 @step
@@ -286,6 +313,11 @@ def join(graph: Int64Array, desk: Int64Array) -> None:
         graph: row of a :class:`~hetgym.envs.split.forms.GraphForms`.
         desk: row of a :class:`DeskRecord`.
     """
+    _join(graph, desk)
+
+
+@step
+def _join(graph: Int64Array, desk: Int64Array) -> None:
     forms, joined = read_graph(graph), read_desk(desk).joined
     edge = 0
     for i in range(len(forms.first)):
@@ -359,16 +391,38 @@ def _write_edge(joined: DeskArrays, edge: int, source: int, slot: int, target: i
 
 
 @lean
-def price(graph: Int64Array, desk: Int64Array, busy: FloatArray, operators: Int64Array, held: FloatArray) -> float:
-    """The makespan of HEFT's schedule of the problem that was measured [s].
+def price(
+    graphs: Int64Array,
+    desks: Int64Array,
+    busy: FloatArray,
+    operators: Int64Array,
+    held: FloatArray,
+    makespan: FloatArray,
+    found: Int64Array,
+    shared: Int64Array,
+) -> None:
+    """Find HEFT's schedules of the problems that were measured, in every lane of a list that has one.
 
     Args:
-        desk: row of a :class:`DeskRecord`; every operator can run on some device.
-        busy: [d or more] overwritten, as the other two; see :class:`~hetgym.envs.split.loads.Loads`.
-        operators: [d or more].
-        held: [d or more] weights of operators [byte].
+        graphs: [L, …] as in :func:`measure`, and so are ``desks`` and ``found``.
+        busy: [L, d or more] overwritten, as the next three; see :class:`~hetgym.envs.split.loads.Loads`.
+        operators: [L, d or more].
+        held: [L, d or more] weights of operators [byte].
+        makespan: [L] of the schedules [s].
+        shared: the list of lanes, see :func:`~hetgym._kernels.threads.share`.
     """
-    join(graph, desk)
+    lane = take(shared)
+    while lane >= 0:
+        if found[lane] == FITS:
+            makespan[lane] = _price(graphs[lane], desks[lane], busy[lane], operators[lane], held[lane])
+        done(shared)
+        lane = take(shared)
+
+
+@step
+def _price(graph: Int64Array, desk: Int64Array, busy: FloatArray, operators: Int64Array, held: FloatArray) -> float:
+    """The makespan of HEFT's schedule of the problem that was measured [s]; every operator can run on some device."""
+    _join(graph, desk)
     r = read_desk(desk)
     joined, queue = r.joined, r.queue
     n, latency, per_byte = len(joined.mean), joined.transfer[0], joined.transfer[1]

@@ -18,11 +18,11 @@ from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.scaling import scale_of, shares
 from hetgym.envs.core.sources import Source, as_graph, as_platform
 from hetgym.envs.split.assembly import Assembly
-from hetgym.envs.split.decisions import choose, measure_lanes, price_lanes, settle
+from hetgym.envs.split.decisions import choose, settle
 from hetgym.envs.split.dynamics import GRAPHS, Splits
 from hetgym.envs.split.forms import GRAPH
 from hetgym.envs.split.instance import SplitInstance
-from hetgym.envs.split.joining import DESK, LACKS_FORM, OPERATORS, Desk, Room, grown
+from hetgym.envs.split.joining import DESK, LACKS_FORM, LACKS_ROOM, OPERATORS, Desk, Room, grown, measure, price
 from hetgym.envs.split.loads import Loads
 from hetgym.envs.split.observation import SplitCandidateColumn, choices_table, fixed, menu_table, split_space
 from hetgym.envs.split.problems import Pair
@@ -95,8 +95,7 @@ class SplitLanes(RecordLanes):
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of all lanes, as a row of one record."""
-        tables = self._graphs.table, self._tables.table, self._tops.table
-        return self._record(RECORD, *tables, self._shapes, self._limits, self._state)
+        return self._record(RECORD, self._tables.table, self._state)
 
     def __getstate__(self) -> dict[str, Any]:
         dropped = ("_graphs", "_tables", "_desks", "_tops", "_shapes", "_limits")  # tables of addresses
@@ -141,11 +140,12 @@ class SplitLanes(RecordLanes):
         """Open each active lane that is fresh, and decide on the current operator of the others."""
         row, state, deciding = self._lanes.table[0], self._state, active & ~self.fresh
         choose(row, actions, deciding)
-        joined = deciding & self._joined
-        while not measure_lanes(row, joined):
-            for lane in np.flatnonzero(state.fits).tolist():
+        joined, graphs, desks = deciding & self._joined & (state.action > 0), self._graphs.table, self._tops.table
+        while not measure(graphs, state.entries, desks, self._shapes, self._limits, joined, state.found):
+            for lane in np.flatnonzero(state.found).tolist():
                 self._provide(lane)
-        self._spread(lambda shared: price_lanes(row, shared), joined)
+        written = state.busy, state.operators, state.weights, state.makespan
+        self._spread(lambda shared: price(graphs, desks, *written, state.found, shared), joined)
         for lane in np.flatnonzero(deciding & ~self._joined & (state.action > 0)).tolist():
             instance, chosen, turn = self.state(lane)
             node = self.splits.attempt(instance, (*chosen, (turn, int(state.action[lane]))))
@@ -229,9 +229,10 @@ class SplitLanes(RecordLanes):
         """Make the form that a lane's problem lacks, or give it a larger desk."""
         instance, assembly, *_ = self._prepared_in(lane)
         size = self._tops[lane].joined.size
-        if self._state.fits[lane] == LACKS_FORM:
+        found = self._state.found[lane]
+        if found == LACKS_FORM:
             assembly.forms.make(int(size[OPERATORS]))
-        else:
+        elif found == LACKS_ROOM:
             self._clear_desk(lane, instance.problem, grown(assembly.room, size))
 
     def _load(self, what: str, source: Any) -> Any:

@@ -120,7 +120,7 @@ class LaneState(NamedTuple):
     entries: Int64Array
     log: Int64Array  # [L, K] actions as they were passed
     action: Int64Array  # [L] entry that the current operator gets in this step
-    fits: Int64Array  # [L] what came of measuring, see measure
+    found: Int64Array  # [L] what came of measuring, see measure
     reference: FloatArray  # [L] makespan that returns compare with [s]
     makespan: FloatArray  # [L] of the graph as split so far [s]
     before: FloatArray  # [L] of that before the last decision
@@ -131,12 +131,12 @@ class LaneState(NamedTuple):
 
 def new_state(lanes: int, decisions: int, devices: int) -> LaneState:
     """A state of zeros."""
-    turn, action, fits = (np.zeros(lanes, np.int64) for _ in range(3))
+    turn, action, found = (np.zeros(lanes, np.int64) for _ in range(3))
     entries, log = (np.zeros((lanes, decisions), np.int64) for _ in range(2))
     reference, makespan, before = (np.zeros(lanes) for _ in range(3))
     busy, weights = (np.zeros((lanes, devices)) for _ in range(2))
     operators = np.zeros((lanes, devices), np.int64)
-    return LaneState(turn, entries, log, action, fits, reference, makespan, before, busy, operators, weights)
+    return LaneState(turn, entries, log, action, found, reference, makespan, before, busy, operators, weights)
 
 
 @record
@@ -156,11 +156,7 @@ class SplitObservation(NamedTuple):
 class SplitRecord(NamedTuple):
     """The arrays that the kernels need of the lanes, as one record."""
 
-    graphs: Int64Array  # [L, …] rows of records: GraphForms
     tables: Int64Array  # [L, …] rows of records: SplitTables
-    desks: Int64Array  # [L, …] rows of records: DeskRecord
-    shapes: Int64Array  # [L, 3, …]
-    limits: Int64Array  # [L, 3]: of these desks, see Desk
     state: LaneState  # of all lanes
     observation: SplitObservation  # of all lanes
     reward: FloatArray  # [L] of the last step
@@ -174,9 +170,8 @@ def _examples() -> tuple[SplitTables, SplitRecord]:
     many = [numbers] * 7
     tables = SplitTables._make([*many[:2], mask, cube, rows, *many[2:], np.zeros(1)])
     seen = SplitObservation(cube, cube, flat, flat, rows, cube, mask)
-    shapes = np.zeros((1, 1, 1), np.int64)
     lanes = np.zeros(1), np.zeros(1, np.bool_), np.zeros(1, np.bool_)
-    return tables, SplitRecord(rows, rows, rows, shapes, rows, new_state(1, 1, 1), seen, *lanes)
+    return tables, SplitRecord(rows, new_state(1, 1, 1), seen, *lanes)
 
 
 TABLES, RECORD = _examples()  # Examples of the records that lanes hold
