@@ -80,10 +80,16 @@ def ends(low: float | None, high: float | None, form: str = ".4f") -> str:
     return "-" if low is None or high is None else f"{low:{form}} to {high:{form}}"
 
 
-def show(title: str, rows: list[dict[str, Any]], columns: dict[str, Callable[[dict[str, Any]], str]]) -> None:
-    """Print one table, a row for each result; :func:`save` writes its cells beside the numbers."""
+def show(
+    title: str, rows: list[dict[str, Any]], columns: dict[str, Callable[[dict[str, Any]], str]], name: str = ""
+) -> None:
+    """Print one table, a row for each result; :func:`save` writes its cells beside the numbers.
+
+    Args:
+        name: of the table in the result that is made of it; by default from the title.
+    """
     cells = [[cell(row) for cell in columns.values()] for row in rows]
-    name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    name = name or re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
     _shown.append({"name": name, "title": title[:1].upper() + title[1:], "columns": list(columns), "rows": cells})
     table = Table(title=title)
     for name in columns:

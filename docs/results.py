@@ -44,8 +44,11 @@ SUFFIXES = {".py", ".yaml", ".yml", ".json", ".csv", ".toml"}
 """Of the files that count in the digest of a source folder."""
 
 
-HAND = ("title", "keys", "note")
+HAND = ("title", "keys", "note", "fixed")
 """Fields of a table that stay when it is measured again."""
+
+RUN = ("date", "command", "digest")
+"""Fields of a result that its tables have, too, where they come from other runs."""
 
 WORDS = re.compile(rb'^[ \t]*(?:#.*|r?"""(?:.|\n)*?"""[ \t]*)?\n', re.MULTILINE)
 """Docstrings, comments on lines of their own and empty lines, which change no figure."""
@@ -65,7 +68,10 @@ class Table:
     rows: list[list[str]]
     keys: int = 1  # number of leading columns that together name a row
     note: str = ""  # what a reader has to know to read it: conditions, intervals, limits
+    fixed: list[str] = field(default_factory=list)  # keys of rows from publications and peers, which no command prints
     date: str = ""  # ISO, of a run before that of the result; empty for its own
+    command: str = ""  # of that run
+    digest: str | None = None  # of the sources at that time
 
     def cell(self, row: str, column: str) -> str:
         """The cell of a row, named by its leading cells, and a column."""
@@ -112,7 +118,8 @@ class Result:
     @property
     def is_current(self) -> bool:
         """True if the sources are what they were when it was measured."""
-        return self.digest is not None and self.digest == digest_of(self.sources)
+        made = {table.digest if table.date else self.digest for table in self.tables}
+        return made == {digest_of(self.sources)}
 
     @property
     def state(self) -> str:
@@ -171,7 +178,8 @@ def page(name: str) -> str:
     result = load(name)
     parts = [f"# {result.title}", result.about, f"*{result.provenance()}*"]
     for table in result.tables:
-        own = f"*Of {table.date}.*" if table.date else ""
+        by = f", `{table.command}`" if table.command else ""
+        own = f"*Of {table.date}{by}.*" if table.date else ""
         parts += [f"## {table.title}", " ".join(part for part in (table.note, own) if part), table.markdown()]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -217,18 +225,28 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Hook of the site: ``<!-- results -->`` becomes the list of results, and marks are left out.
 
-    A comment at the start of a line would end its paragraph or list.
+    A comment at the start of a line would end its paragraph or list. The page ends in a list of what it quotes.
     """
-    return MARK.sub(lambda found: found[3], filled(markdown.replace("<!-- results -->", overview())))
+    quoted = quotes(markdown)
+    text = MARK.sub(lambda found: found[3], filled(markdown.replace("<!-- results -->", overview())))
+    top = "../" * page.file.src_uri.count("/")
+    lines = [f"[{load(name).title}]({top}results/{name}.md), {load(name).date}, {load(name).state}" for name in quoted]
+    return text + (f"\n\n---\n\n<small>Figures: {'; '.join(lines)}.</small>\n" if lines else "")
+
+
+def quotes(text: str) -> list[str]:
+    """Names of the results that a page quotes."""
+    return sorted({shlex.split(found[2])[0].split("/")[0] for found in MARK.finditer(text)})
 
 
 def record(name: str, command: list[str], **fields: Any) -> None:
     """Run a command, and keep its tables as a result.
 
-    Title, text and sources stay unless they are given. Tables that the command does not print stay with their date.
+    Title, text and sources stay unless they are given. Tables that the command does not print stay as of their run, and
+    so do fixed rows.
     """
     path, known = DATA / f"{name}.json", {}
     if path.is_file():
@@ -245,17 +263,29 @@ def record(name: str, command: list[str], **fields: Any) -> None:
         document = json.loads(out.read_text("utf-8"))
     tables = _summaries(document) if bench else document["tables"]
     before = {table["name"]: table for table in known.get("tables", [])}
-    hand = {table["name"]: {key: table[key] for key in HAND if key in table} for table in before.values()}
-    tables = [{**table, "note": "", **hand.get(table["name"], {})} for table in tables]
-    for table in tables:
-        before.pop(table["name"], None)
-    tables += [{**table, "date": table.get("date") or known["date"]} for table in before.values()]
+    tables = [_again(table, before.pop(table["name"], {})) for table in tables]
+    run = {key: known[key] for key in RUN if key in known}
+    tables += [table if table.get("date") else table | run for table in before.values()]
     made = {**known, **{key: value for key, value in fields.items() if value is not None}}
     made |= {"date": datetime.now(UTC).date().isoformat(), "machine": machine(), "command": shlex.join(command)}
     made |= {"seconds": round(took, 1), "tables": tables}
     made["digest"] = digest_of(made.setdefault("sources", []))
     DATA.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _again(table: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """A table that was measured again: what was written by hand stays, and so do fixed rows, in their places."""
+    table = {**table, "note": "", **{key: before[key] for key in HAND if key in before}}
+    fixed, keys = table.get("fixed", ()), table.get("keys", 1)
+    if not fixed:
+        return table
+    if table["columns"] != before["columns"]:
+        raise ResultError(f"table {table['name']!r} has fixed rows, and now the columns {table['columns']}")
+    names = [", ".join(row[:keys]) for row in table["rows"]]
+    measured = dict(zip(names, table["rows"], strict=True))
+    rows = {key: row for row in before["rows"] if (key := ", ".join(row[:keys])) in measured or key in fixed}
+    return table | {"rows": list((rows | measured).values())}
 
 
 def _summaries(document: dict[str, Any]) -> list[dict[str, Any]]:

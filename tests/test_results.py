@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -67,6 +68,39 @@ def test_a_result_is_older_than_the_code_once_a_source_changes(measured: Path) -
     assert results.load("speed").is_current
     measured.write_text("x = 2\n")
     assert not results.load("speed").is_current and "older than the code" in results.page("speed")
+
+
+def test_a_page_of_the_site_ends_in_the_results_that_it_quotes(measured: Path) -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="how-to/page.md"))
+    text = "Takes <!--= speed/all/heft/time -->?<!--/-->.\n"
+    shown = results.on_page_markdown(text, page=page)
+    assert shown.startswith("Takes 1.5 ms.") and "[Speed](../results/speed.md), 2026-01-31, current." in shown
+    measured.write_text("x = 2\n")
+    assert "2026-01-31, older than the code." in results.on_page_markdown(text, page=page)
+    assert results.on_page_markdown("No figure.\n", page=page) == "No figure.\n"
+
+
+def test_a_table_that_is_measured_again_keeps_its_fixed_rows(measured: Path) -> None:
+    path = measured.with_name("speed.json")
+    known = json.loads(path.read_text())
+    other = {**known["tables"][0], "name": "other"}
+    table = {**known["tables"][0], "note": "On one core.", "fixed": ["HEFT of others"]}
+    table["rows"] = [["heft", "1.5 ms"], ["HEFT of others", "9 ms"], ["gone", "3 ms"]]
+    path.write_text(json.dumps({**known, "tables": [table, other]}))
+    again = {"name": "all", "title": "?", "columns": ["what", "time"], "rows": [["cpop", "4 ms"], ["heft", "1 ms"]]}
+    script = measured.with_name("script.py")
+    script.write_text(
+        f"import pathlib, sys\npathlib.Path(sys.argv[-1]).write_text({json.dumps({'tables': [again]})!r})\n"
+    )
+    results.record("speed", ["python", str(script)])
+    found = results.load("speed")
+    assert found.table("all").rows == [["heft", "1 ms"], ["HEFT of others", "9 ms"], ["cpop", "4 ms"]]
+    assert found.table("all").note == "On one core." and found.table("all").title == "All"
+    assert (found.table("other").date, found.table("other").command) == ("2026-01-31", "time it")
+    assert found.is_current and "*Of 2026-01-31, `time it`.*" in results.page("speed")
+    measured.write_text("x = 3\n")
+    results.record("speed", ["python", str(script)])
+    assert not results.load("speed").is_current  # one table is of the code before
 
 
 def test_figures_without_a_result_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
