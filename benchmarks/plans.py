@@ -15,8 +15,8 @@ from _common import command_line, save, show
 
 import hetgym
 from hetgym import Problem, Trace
+from hetgym._text import duration, percent
 from hetgym.baselines import get, lower_bound
-from hetgym.bench.formats import duration, percent
 from hetgym.bench.plan import device_shares, kind_seconds, lacking, transfers
 from hetgym.errors import size
 

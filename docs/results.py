@@ -290,7 +290,7 @@ def _again(table: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
 
 def _summaries(document: dict[str, Any]) -> list[dict[str, Any]]:
     """The tables that ``hetgym bench`` prints, from its document."""
-    from hetgym.bench.formats import duration, number, percent
+    from hetgym._text import duration, number, percent
 
     cells = {
         "scheduler": lambda line: line["scheduler"],

@@ -126,13 +126,18 @@ def suggestion(name: object, known: Iterable[str]) -> str:
     folded = {known_name.casefold(): known_name for known_name in sorted(names, key=likeness.__getitem__)}
     word = written.casefold()
     near = (
-        [folded[word]]
-        if word in folded and name not in names
-        else [folded[found] for found in difflib.get_close_matches(word, folded, n=3, cutoff=0.5)]
+        [folded[word]] if word in folded and name not in names else [folded[found] for found in _nearest(word, folded)]
     )
     if near:
         return f"did you mean {' or '.join(repr(n) for n in near)}?"
     return f"known: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}"
+
+
+def _nearest(word: str, known: Iterable[str]) -> list[str]:
+    """At most three words that are like a word, and about as like it as the best of them."""
+    found = difflib.get_close_matches(word, known, n=3)
+    likeness = [difflib.SequenceMatcher(None, one, word).ratio() for one in found]
+    return [one for one, ratio in zip(found, likeness, strict=True) if ratio > likeness[0] - 0.15]
 
 
 def sentence(text: str) -> str:

@@ -1,4 +1,4 @@
-r"""Names that files of others may hold, on their way to terminals, tables, pictures and pages.
+r"""Text for people: units, and names that files of others may hold, on their way to terminals, tables and pages.
 
 Markup of rich, escape sequences, halves of surrogate pairs, text that turns around, and formulas of spreadsheets.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import re
 from dataclasses import dataclass
@@ -22,10 +23,23 @@ from hypothesis import strategies as st
 
 import hetgym
 from hetgym import Problem
-from hetgym._text import brief, cell, csv_text, plain, plain_lines, plain_values, value_of
+from hetgym._text import (
+    brief,
+    cell,
+    csv_text,
+    duration,
+    finite,
+    minutes,
+    percent,
+    plain,
+    plain_lines,
+    plain_values,
+    value_of,
+)  # fmt: skip
 from hetgym.bench.encode import compact
 from hetgym.bench.typeset import Column, PaperTable
 from hetgym.cli.charts import chart
+from hetgym.errors import size
 from hetgym.measurements import Measurements
 
 NAMES = [
@@ -203,3 +217,35 @@ def test_long_values_are_counted() -> None:
     assert repr(Held({"a": 1}, {k: k for k in range(9)})) == name + "first={'a': 1}, rest=9 items)"
     assert repr(Held("x" * 100, "y\n" * 100)) == name + "first=str(…), rest=str(…))"
     assert repr(Held(["z" * 70] * 3)) == name + "…)"
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (percent(0.0), "0.00 %"),
+        (percent(0.99994), "99.99 %"),
+        (percent(1.0), "100 %"),
+        (percent(0.99995), "100 %"),
+        (percent(-0.5), "-50.00 %"),
+        (percent(None), "–"),
+        (duration(1.5e-3), "1.5 ms"),
+        (duration(1.0), "1 s"),
+        (duration(1e-3), "1 ms"),
+        (duration(1e-6), "1 µs"),
+        (duration(9.99e-7), "999 ns"),
+        (minutes(59.9), "59.9 s"),
+        (minutes(60.0), "1 min"),
+        (minutes(3599.4), "59 min 59 s"),
+        (minutes(3600.0), "1 h"),
+        (minutes(3661.0), "1 h 1 min"),
+        (duration(90.0), "90 s"),
+        (size(1_500), "1.5 kB"),
+        (size(2.5e9), "2.5 GB"),
+    ],
+)
+def test_units(shown: str, expected: str) -> None:
+    assert shown == expected
+
+
+def test_what_json_does_not_have_becomes_none() -> None:
+    assert finite({"a": [1.0, math.inf, (math.nan, "x")]}) == {"a": [1.0, None, [None, "x"]]}

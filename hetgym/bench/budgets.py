@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from hetgym._input.times import parse_time
 from hetgym._sums import summed
-from hetgym.bench.formats import duration, minutes
+from hetgym._text import duration, minutes
 from hetgym.errors import ConfigError
 
 BUDGETS = (1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1, 1.0, 5.0, 10.0)  # The default budgets [s]

@@ -9,12 +9,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from hetgym._text import finite
 from hetgym._version import VERSION
 from hetgym.bench.comparison import pick_reference
 from hetgym.bench.evaluation import Evaluation, Findings, evaluate, quality_against_time
 from hetgym.bench.executor import Executor, Here
 from hetgym.bench.folder import RunFolder
-from hetgym.bench.formats import finite
 from hetgym.bench.groups import Traits
 from hetgym.bench.loop import Tell
 from hetgym.bench.paper import Showpiece, write_paper

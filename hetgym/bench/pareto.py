@@ -15,9 +15,9 @@ from time import perf_counter, process_time
 from typing import Any
 
 from hetgym import metrics
+from hetgym._text import duration
 from hetgym.bench.case import Case
 from hetgym.bench.executor import Batch, Here
-from hetgym.bench.formats import duration
 from hetgym.bench.loop import Loop, Tell
 from hetgym.bench.rows import Row, shortest
 from hetgym.bench.runner import as_specs

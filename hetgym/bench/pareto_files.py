@@ -4,10 +4,9 @@ from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 
-from hetgym._text import csv_text
+from hetgym._text import csv_text, finite
 from hetgym.bench.evaluation import Pareto
 from hetgym.bench.folder import RunFolder, naming
-from hetgym.bench.formats import finite
 from hetgym.bench.pareto import Measured
 
 COLUMNS = tuple(field.name for field in fields(Measured))  # Header of `pareto.csv`

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hetgym._input.files import reason
-from hetgym._text import plain
-from hetgym.bench.formats import duration
+from hetgym._text import duration, plain
 from hetgym.bench.fronts import Point
 from hetgym.errors import ConfigError, require
 

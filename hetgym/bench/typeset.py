@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hetgym._text import csv_text, plain
+from hetgym._text import csv_text, duration, plain
 from hetgym.bench.comparison import Against
-from hetgym.bench.formats import duration
 from hetgym.bench.groups import GroupLine
 from hetgym.bench.profiles import Profile
 from hetgym.bench.ranks import Ranking

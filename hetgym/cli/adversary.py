@@ -165,8 +165,8 @@ def _run(
 
 def _print_pair(result: Adversary, file: Path) -> None:
     """The ratio, both schedules, and how to go on."""
+    from hetgym._text import duration, minutes
     from hetgym.baselines import get
-    from hetgym.bench.formats import duration, minutes
     from hetgym.cli.charts import MOST, chart
     from hetgym.cli.console import print_path, stdout
     from hetgym.sim import simulate

@@ -182,7 +182,7 @@ def _figures(problem: TrainingProblem, size: TransformerSize, plan: ParallelPlan
 
 def _print(step: dict[str, Any], title: str) -> None:
     """The step in words."""
-    from hetgym.bench.formats import duration, percent
+    from hetgym._text import duration, percent
     from hetgym.cli.console import stdout
 
     console = stdout()
@@ -221,7 +221,7 @@ def _count(number: int, noun: str) -> str:
 
 def _stages(problem: TrainingProblem, plan: ParallelPlan, step: TrainingStep) -> Any:
     """The table of stages."""
-    from hetgym.bench.formats import percent
+    from hetgym._text import percent
     from hetgym.cli.tables import table_of
     from hetgym.errors import size
 
@@ -240,7 +240,7 @@ def _stages(problem: TrainingProblem, plan: ParallelPlan, step: TrainingStep) ->
 
 def _planners(found: dict[str, ParallelPlan], problem: TrainingProblem) -> Any:
     """The table of planners, best first."""
-    from hetgym.bench.formats import duration
+    from hetgym._text import duration
     from hetgym.cli.tables import table_of
 
     table = table_of("planner", "step", "GPUs", "stages", "replicas", "samples", "schedule", left=("planner",))

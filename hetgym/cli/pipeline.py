@@ -165,9 +165,9 @@ def _of_model(graph: Any, platform: Platform, how: str, stages: int | None) -> C
 def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: list[int], output: Output) -> int:
     """Cut, write and show; returns the exit code."""
     from hetgym._input.files import write_bytes
+    from hetgym._text import finite
     from hetgym.baselines.pipeline import PARTITIONERS, plan_pipeline
     from hetgym.bench.folder import make_folder
-    from hetgym.bench.formats import finite
     from hetgym.cli.console import print_json, print_path, stdout
 
     found: dict[str, dict[str, Any]] = {}

@@ -179,7 +179,7 @@ def _run(
 
 def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
     """What the plan gains, what goes where, whether it fits, and what limits it."""
-    from hetgym.bench.formats import duration, percent
+    from hetgym._text import duration, percent
     from hetgym.bench.job import explain
     from hetgym.bench.plan import blocks, device_shares, kind_seconds, transfers
     from hetgym.cli.console import print_table, stdout

@@ -25,7 +25,7 @@ def platform(
     as_json: JsonOption = False,
 ) -> int:
     """Read a platform from a description of a machine, show it and write it to a platform file."""
-    from hetgym.bench.formats import duration
+    from hetgym._text import duration
     from hetgym.cli.console import print_json, print_path, print_table, stdout
     from hetgym.cli.tables import table_of
     from hetgym.errors import ConfigError, size

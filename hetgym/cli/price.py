@@ -46,7 +46,7 @@ def price(
     """
     import numpy as np
 
-    from hetgym.bench.formats import duration
+    from hetgym._text import duration
     from hetgym.cli.console import print_json, print_table, stdout
     from hetgym.costs import cost_model, explain
     from hetgym.errors import unknown_name
@@ -95,7 +95,7 @@ def _plain(row: Explanation) -> dict[str, Any]:
 
 def _lines(found: Explanation, where: str) -> list[str]:
     """The explanation of one price, a fact a line."""
-    from hetgym.bench.formats import duration
+    from hetgym._text import duration
 
     price = "cannot run" if math.isinf(found.seconds) else duration(found.seconds)
     spread = f"; P10 {duration(found.low)}, P90 {duration(found.high)}" if found.low < found.high else ""
@@ -118,7 +118,7 @@ def _table(explained: list[Explanation]) -> Table:
     """A row for each price, the first operator of those that share it."""
     from rich.text import Text
 
-    from hetgym.bench.formats import duration
+    from hetgym._text import duration
     from hetgym.cli.tables import table_of
 
     alike = Counter(replace(row, operator="") for row in explained)

@@ -5,9 +5,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from hetgym._progress import Progress
+from hetgym._text import duration, minutes, percent
 from hetgym.bench.executor import Executor
 from hetgym.bench.folder import RunFolder
-from hetgym.bench.formats import duration, minutes, percent
 from hetgym.bench.job import Job, Outcome, execute, explain
 from hetgym.bench.loop import Progress as Step
 from hetgym.bench.rows import Row

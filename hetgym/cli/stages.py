@@ -49,10 +49,9 @@ def print_stages(case: Case, figures: dict[str, Any], title: str) -> None:
     """A cut in words and as a table."""
     from rich.text import Text
 
-    from hetgym.bench.formats import duration, percent
+    from hetgym._text import duration, percent, time_unit
     from hetgym.cli.console import print_table, stdout
     from hetgym.cli.tables import shortened, table_of
-    from hetgym.sim.gantt import time_unit
 
     console, rows = stdout(), figures["stages"]
     console.print(title, style="italic", soft_wrap=True, markup=False)
@@ -95,7 +94,7 @@ def amount(value: float, key: str, unit: str) -> str:
     >>> amount(0.25, "fullest", "B"), amount(9952.0, "fullest", "parameters")
     ('25.00 % of the memory of the fullest device', '9,952 parameters on the fullest device')
     """
-    from hetgym.bench.formats import duration, percent
+    from hetgym._text import duration, percent
     from hetgym.errors import size
 
     if key == "slowest_s":

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hetgym._sums import summed
+from hetgym._text import duration, number, percent
 from hetgym.bench.comparison import Against
-from hetgym.bench.formats import duration, number, percent
 from hetgym.bench.fronts import Choice
 from hetgym.bench.groups import GroupLine
 from hetgym.bench.plan import Block, DeviceShare

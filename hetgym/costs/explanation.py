@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hetgym._text import duration
 from hetgym._types import FloatArray
 from hetgym.costs.features import times
 from hetgym.costs.rates import arithmetic, least_seconds, rate, traffic
@@ -82,7 +83,7 @@ class Ledger:
             self.added += seconds
             self.say(
                 f"no units for {before.dtype}: the product is computed in {after.dtype}; activations are converted "
-                f"through memory, which takes {seconds:.3g} s, constants in registers"
+                f"through memory, which takes {duration(seconds)}, constants in registers"
             )
 
     def fused(self, operator: Operator, anchor: Operator, moved: float, seconds: float) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hetgym._input.files import reason
-from hetgym._text import plain
+from hetgym._text import plain, time_unit
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, require, shown, unknown_name
 from hetgym.graph.ops import GENERIC, KINDS
@@ -38,18 +38,6 @@ _FLAT = 24  # with more links than this, rows of links have half the height
 def family(kind: str) -> str:
     """The family of an operator kind, by which its bars are coloured."""
     return KINDS.get(kind, GENERIC).family
-
-
-def time_unit(seconds: float) -> tuple[float, str]:
-    """The unit in which a time reads best, as a divisor and its name.
-
-    >>> time_unit(3.2e-3)
-    (0.001, 'ms')
-    """
-    for scale, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= scale:
-            return scale, name
-    return (1e-9, "ns") if seconds > 0 else (1.0, "s")
 
 
 def draw(

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._text import time_unit
 from hetgym._types import FloatArray
 from hetgym.envs.cluster.episode import Episode
 from hetgym.envs.core.rendering import bar_pixels
-from hetgym.sim.gantt import time_unit
 
 _COLUMNS = 40
 

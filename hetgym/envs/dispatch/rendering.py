@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hetgym._text import time_unit
 from hetgym.envs.core.rendering import device_lines
-from hetgym.sim.gantt import time_unit
 from hetgym.sim.trace import Trace
 
 

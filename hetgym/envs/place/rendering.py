@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from hetgym._text import time_unit
 from hetgym._types import FloatArray
 from hetgym.envs.core.rendering import device_lines
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem
 from hetgym.sim import Runtime
-from hetgym.sim.gantt import time_unit
 from hetgym.sim.runtime import runtime_name
 from hetgym.sim.trace import Trace
 from hetgym.transfer import transfer_times

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hetgym._text import time_unit
 from hetgym.envs.core.rendering import device_lines
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.graph import Operator
-from hetgym.sim.gantt import time_unit
 from hetgym.sim.trace import Trace
 
 
