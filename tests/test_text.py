@@ -35,7 +35,7 @@ from hetgym._text import (
     plain_lines,
     plain_values,
     value_of,
-)  # fmt: skip
+)
 from hetgym.bench.encode import compact
 from hetgym.bench.typeset import Column, PaperTable
 from hetgym.cli.charts import chart
