@@ -267,11 +267,20 @@ def record(name: str, command: list[str], **fields: Any) -> None:
     run = {key: known[key] for key in RUN if key in known}
     tables += [table if table.get("date") else table | run for table in before.values()]
     made = {**known, **{key: value for key, value in fields.items() if value is not None}}
-    made |= {"date": datetime.now(UTC).date().isoformat(), "machine": machine(), "command": shlex.join(command)}
+    made |= {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": machine(),
+        "command": shlex.join(map(_portable, command)),
+    }
     made |= {"seconds": round(took, 1), "tables": tables}
     made["digest"] = digest_of(made.setdefault("sources", []))
     DATA.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _portable(word: str) -> str:
+    """A word of a command without the folders of this machine."""
+    return f"DIR/{Path(word).name}" if Path(word).is_absolute() else word
 
 
 def _again(table: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:

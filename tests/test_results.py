@@ -97,6 +97,7 @@ def test_a_table_that_is_measured_again_keeps_its_fixed_rows(measured: Path) -> 
     assert found.table("all").rows == [["heft", "1 ms"], ["HEFT of others", "9 ms"], ["cpop", "4 ms"]]
     assert found.table("all").note == "On one core." and found.table("all").title == "All"
     assert (found.table("other").date, found.table("other").command) == ("2026-01-31", "time it")
+    assert found.command == "python DIR/script.py"
     assert found.is_current and "*Of 2026-01-31, `time it`.*" in results.page("speed")
     measured.write_text("x = 3\n")
     results.record("speed", ["python", str(script)])

@@ -1,5 +1,6 @@
 """The time and memory of a training step under a plan."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -178,17 +179,23 @@ def gradient_all_reduce(
 def tied_all_reduce(plan: ParallelPlan, costs: LayerCosts, cluster: Cluster, framework: Framework) -> float:
     """Time that the first and the last stage take to sum up the gradient of the weights that they share [s].
 
-    The two are taken to be on different nodes unless a pool has one node. With stages of several pools the slowest
-    network counts.
+    With stages of several pools the slowest network counts.
     """
     longest = 0.0
-    for group in dict.fromkeys((*plan.stages[0].groups, *plan.stages[-1].groups)):
+    groups = tuple(dict.fromkeys((*plan.stages[0].groups, *plan.stages[-1].groups)))
+    nodes = 1 if _in_one_node(plan, groups, cluster) else 2
+    for group in groups:
         _, sizes = _known(costs, group, plan.micro_batch)
         if sizes.tied:
-            pool = cluster[group.pool]
-            nodes = 1 if pool.nodes == 1 and pool.per_node > 1 else 2
-            longest = max(longest, pool.network.all_reduce(sizes.tied * framework.gradient_bytes, 2, nodes))
+            network = cluster[group.pool].network
+            longest = max(longest, network.all_reduce(sizes.tied * framework.gradient_bytes, 2, nodes))
     return longest
+
+
+def _in_one_node(plan: ParallelPlan, groups: Sequence[Group], cluster: Cluster) -> bool:
+    """True if each replica's stages lie in one node, given the groups of some."""
+    pools = {group.pool for group in groups}
+    return len(pools) == 1 and plan.gpus // plan.replicas <= cluster[pools.pop()].per_node
 
 
 def shared_passes(
@@ -241,8 +248,7 @@ def _moves(
 ) -> FloatArray:
     """[v * p] seconds from each piece to the next one."""
     moves = np.zeros(len(plan.stages))
-    alone = len({group.pool for group in groups}) == 1
-    tight = alone and plan.gpus // plan.replicas <= cluster[groups[0].pool].per_node
+    nodes = 1 if _in_one_node(plan, groups, cluster) else 2
     known: dict[tuple[str, float], float] = {}
     for k in range(len(plan.stages)):
         a, b = groups[k], groups[(k + 1) % plan.depth]
@@ -251,7 +257,7 @@ def _moves(
         moved /= min(a.tensor, b.tensor) if framework.scatter or framework.sequence else 1
         for pool in (a.pool, b.pool):
             if (pool, moved) not in known:
-                known[pool, moved] = cluster[pool].network.send(moved, 1 if tight else 2)
+                known[pool, moved] = cluster[pool].network.send(moved, nodes)
         moves[k] = max(known[a.pool, moved], known[b.pool, moved])
     return moves
 

@@ -327,4 +327,6 @@ def test_the_ends_of_a_gpt_hold_a_table_each_and_sum_up_its_gradient() -> None:
     assert steps[2].memory == pytest.approx([state[1] + 2 * stash[1], state[2] + stash[2]])
     assert state[1] + state[2] - state[0] == pytest.approx(2.123e9, rel=1e-3)
     assert steps[1].reduction == 0.0
-    assert steps[2].reduction == pytest.approx(dgx["a100"].network.all_reduce(2304 * 51200 * 2.0, 2, 2))
+    for stages, nodes in ((2, 1), (13, 2)):  # eight GPUs are a node
+        step = training_step(uniform(costs.layers, stages, [Group("a100")], 1, 8), costs, dgx, framework)
+        assert step.reduction == pytest.approx(dgx["a100"].network.all_reduce(2304 * 51200 * 2.0, 2, nodes))
