@@ -122,10 +122,10 @@ ALGORITHMS = ("ring", "tree", "double-tree")
 * ``ring``: reduce-scatter and all-gather around a ring, 2 (k - 1) steps of 1/k of the buffer; no
   algorithm sends fewer bytes (Patarasuk & Yuan, J. Parallel Distrib. Comput. 69(2), 2009).
 * ``tree``: up a binomial tree and down again, 2 ceil(log2 k) steps of the whole buffer, fewest for small
-  ones (Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005).
+  ones; a rank sends up to ceil(log2 k) buffers (Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005).
 * ``double-tree``: half of the buffer over each of two binary trees in which inner ranks of one are leaves
-  of the other, for k even; for large buffers in many chunks, where pairs do not share links (Sanders,
-  Speck & Träff, Parallel Computing 35(12), 2009).
+  of the other, for k even; for large buffers in many chunks, where pairs do not share links. A rank sends up to
+  two buffers (Sanders, Speck & Träff, Parallel Computing 35(12), 2009).
 """
 
 _STEPS: dict[tuple[str, str], Steps] = {
