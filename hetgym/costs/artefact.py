@@ -48,7 +48,7 @@ def save(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, npt.N
     dtypes = {name: str(array.dtype) for name, array in sorted(arrays.items())}
     odd = sorted({dtype for dtype in dtypes.values() if dtype not in _DTYPES})
     if odd:
-        raise ArtefactError(f"{path}: arrays of {', '.join(odd)} cannot be kept; they must be {', '.join(_DTYPES)}")
+        raise ArtefactError(f"{path}: cannot save arrays of {', '.join(odd)}; expected {', '.join(_DTYPES)}")
     full = {**header, "format": FORMAT, "version": VERSION, "arrays": dtypes}
     save_npz(Path(path), full, {name: np.ascontiguousarray(arrays[name]) for name in dtypes}, _FILE)
 
@@ -81,7 +81,7 @@ def check_form(header: Mapping[str, Any], model: str, inputs: object, where: str
     if header.get("model") != model:
         raise ArtefactError(f"{where}: holds no {model!r} model")
     if header.get(key) != inputs:
-        raise ArtefactError(f"{where}: fitted to {key} that this version of hetgym does not compute")
+        raise ArtefactError(f"{where}: fitted to {key} that this version does not compute; fit it again")
 
 
 def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> dict[str, Array]:
@@ -91,7 +91,7 @@ def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> 
     if not isinstance(listed, dict) or len(listed) > _ARRAY_LIMIT:
         raise ArtefactError(f"{where}: the header does not list its arrays")
     if not all(dtype in _DTYPES for dtype in listed.values()):
-        raise ArtefactError(f"{where}: the header lists arrays of other types than {', '.join(_DTYPES)}")
+        raise ArtefactError(f"{where}: the header lists arrays of dtypes other than {', '.join(_DTYPES)}")
     return {name: Array(dtype, legal="finite") for name, dtype in listed.items()}
 
 

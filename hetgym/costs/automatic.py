@@ -91,7 +91,7 @@ class AutoCosts:
             return found
         other = named(model.explain(wide[0], device), device.costs)
         rule = (
-            f"no dearer than in float32: {found.model} says {found.seconds:.4g} s, {other.model} {other.seconds:.4g} s"
+            f"no dearer than in float32: {found.seconds:.4g} s by {found.model}, {other.seconds:.4g} s by {other.model}"
         )
         chosen = replace(other, rules=(rule, *other.rules)) if other.seconds < found.seconds else found
         return replace(chosen, low=min(found.low, other.low), high=min(found.high, other.high))

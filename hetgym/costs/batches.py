@@ -94,5 +94,5 @@ def never_faster(
             break
         best[rest] = np.minimum(best[rest], price(table[rest]))
     if ledger is not None and best[0] < own:
-        ledger.say(f"batch: a larger batch takes less by the fit than this one's {own:.4g} s, so its price counts")
+        ledger.say(f"batch: by the fit a larger batch takes less than the {own:.4g} s of this one; its price is used")
     return best

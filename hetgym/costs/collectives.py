@@ -154,7 +154,7 @@ def collective_seconds(
     check_number(gpus, "number of GPUs", PlatformError, minimum=1)
     check_number(nodes, "number of nodes", PlatformError, minimum=1)
     if gpus % nodes:
-        raise PlatformError(f"{gpus} GPUs are not spread evenly over {nodes} nodes")
+        raise PlatformError(f"{gpus} GPUs cannot be spread evenly over {nodes} nodes")
     bytes_ = np.maximum(np.atleast_1d(np.asarray(size, np.float64)), 0.0)
     if gpus == 1:
         return np.zeros(len(bytes_))

@@ -90,7 +90,7 @@ class Ledger:
         """Note that a fused operator was priced as its anchor and the bytes that it moves beyond it."""
         if anchor is not operator:
             self.added += seconds
-            self.say(f"fused: priced as its anchor {anchor.kind}, and {moved:.4g} bytes of traffic beyond it")
+            self.say(f"fused: priced as its anchor {anchor.kind} plus {moved:.4g} bytes of further traffic")
 
     def explanation(
         self, model: str, operator: Operator, device: Device, row: Sequence[float] | FloatArray
@@ -109,7 +109,7 @@ class Ledger:
         if operator.flops > 0 and pace == 0:
             self.say(f"the device cannot compute in {dtype}")
         elif operator.flops > 0 and found != dtype and not any(rule.startswith("no units") for rule in self.rules):
-            self.say(f"no rate for {dtype} in the device's description: that of {found} counts")
+            self.say(f"no rate for {dtype} in the device's description: the rate of {found} is used")
         return Explanation(
             operator=operator.name,
             kind=operator.kind,
@@ -153,7 +153,7 @@ class Priced(abc.ABC):
         rows, least = self._priced(operators, device, ledger), self._least(operators, device)
         if ledger is not None and rows[0, 0] < least[0]:
             ledger.say(
-                f"its bytes take {least[0]:.4g} s at the bandwidth of the memory, which is more than the "
+                f"moving its bytes takes {least[0]:.4g} s at the memory bandwidth, which is more than the "
                 f"{rows[0, 0]:.4g} s of the model"
             )
         return np.maximum(rows, least[:, None])

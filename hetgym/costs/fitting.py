@@ -108,7 +108,7 @@ def fit(
         raise unknown_name("kind of cost model", model, REGRESSORS)
     rows = table.timed()
     if not len(rows):
-        raise ArtefactError(f"{table.name}: no operator in it has a time, so there is nothing to fit")
+        raise ArtefactError(f"{table.name}: no operator in the table has a time, so there is nothing to fit")
     operators = priced(rows)
     x = features(operators, device, [row.context == "graph" for row in rows])
     y = np.log(np.maximum(rows.seconds, 1e-8) / physics(operators, device))

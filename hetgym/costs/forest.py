@@ -88,12 +88,12 @@ class Forest:
         leaf = checked(arrays, "leaf", who, (None,), np.float32)
         low, high = (checked(arrays, name, who, (inner,), np.int32, -len(leaf), inner - 1) for name in ("low", "high"))
         if not len(start) or start[0] != 0 or start[-1] != inner or (np.diff(start) <= 0).any():
-            raise ArtefactError(f"{who}: the trees do not follow one another")
+            raise ArtefactError(f"{who}: array 'start' does not list the first nodes of the trees in order")
         node = np.arange(inner)
         end = np.repeat(start[1:], np.diff(start))
         for child in (low, high):
             if ((child >= 0) & ((child <= node) | (child >= end))).any():
-                raise ArtefactError(f"{who}: a node leads back or into another tree")
+                raise ArtefactError(f"{who}: a node's child comes before it or lies in another tree")
         return cls(start, feature, threshold, low, high, leaf)
 
 

@@ -183,7 +183,7 @@ class LearnedCosts(artefact.Stored, Priced):
         if not isinstance(name, str) or name not in REGRESSORS:
             raise ArtefactError(f"{where}: {unknown_name('kind of cost model', name, REGRESSORS)}")
         if header.get("features") != list(FEATURES):
-            raise ArtefactError(f"{where}: fitted to features that this version of hetgym does not compute")
+            raise ArtefactError(f"{where}: fitted to features that this version does not compute; fit it again")
         rows, card = header.get("classes"), header.get("card")
         if not isinstance(rows, dict) or not isinstance(card, dict):
             raise ArtefactError(f"{where}: the header has no classes or no card")
@@ -199,13 +199,13 @@ class LearnedCosts(artefact.Stored, Priced):
 
 def _class_model(name: str, arrays: Mapping[str, npt.NDArray[Any]], row: object, where: str) -> ClassModel:
     if not isinstance(row, dict) or row.keys() != {"median", "p10", "p90", "rows"}:
-        raise ArtefactError(f"{where}: the header lacks its figures")
+        raise ArtefactError(f"{where}: the header lacks its median, p10, p90 or rows")
     figures = {key: row[key] for key in ("median", "p10", "p90")}
     for key, value in figures.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= math.log(_LARGEST_RATIO):
-            raise ArtefactError(f"{where}: {key} is not a number within reason")
+            raise ArtefactError(f"{where}: {key} is {value!r}, not a log ratio within {math.log(_LARGEST_RATIO):.3g}")
     if not isinstance(row["rows"], int):
-        raise ArtefactError(f"{where}: rows is not a whole number")
+        raise ArtefactError(f"{where}: rows is {row['rows']!r}, not a whole number")
     try:
         regressor = REGRESSORS[name].from_arrays(arrays)
     except ArtefactError as error:

@@ -112,7 +112,7 @@ def checked(
         expected = ", ".join("any" if size is None else str(size) for size in shape)
         raise ArtefactError(f"{who}: array {name!r} has shape {array.shape}, expected ({expected})")
     if not (np.isfinite(array) & (array >= low) & (array <= high)).all():
-        raise ArtefactError(f"{who}: array {name!r} holds numbers that are not within {low:g} and {high:g}")
+        raise ArtefactError(f"{who}: array {name!r} holds numbers that are not between {low:g} and {high:g}")
     return array
 
 

@@ -54,11 +54,11 @@ class Scores:
         rest = table.where(~named)
         if not len(rest):
             raise ArtefactError(
-                f"{table.name}: all of its rows are of named models, which are a test; measure designs or networks, too"
+                f"{table.name}: all rows are of named models, which serve as the test set; measure designs or networks"
             )
         held = held_out(rest.operators)
         if held.all():
-            raise ArtefactError(f"{table.name}: it has too few shapes to hold some out; measure more")
+            raise ArtefactError(f"{table.name}: too few shapes to hold some out; measure more")
         test = rest.where(held)
         asked = priced(test)
         fitted = fit(rest.where(~held), device, model, seed=seed, spread=False, only=asked, progress=progress)

@@ -94,7 +94,7 @@ def check_cores(devices: Sequence[ExecutionDevice]) -> None:
         absent = sorted(set(device.host.cores) - known)
         if absent:
             cores = ", ".join(map(str, sorted(known)))
-            raise ConfigError(f"device {device.name!r}: there is no core {absent[0]}; this process may use {cores}")
+            raise ConfigError(f"device {device.name!r}: core {absent[0]} is unavailable; this process may use {cores}")
 
 
 def shares_cores(devices: Sequence[ExecutionDevice]) -> bool:

@@ -79,7 +79,7 @@ class PlannedModule:
         pytree = self._torch.utils._pytree
         values, spec = pytree.tree_flatten((args, kwargs))
         if spec != self._spec.in_spec:
-            raise ExecutionError("the arguments have another structure than those of the example")
+            raise ExecutionError("the arguments are not structured like those of the example")
         for number, (tensor, value) in enumerate(zip(self._recipes.inputs, values, strict=True)):
             if tensor >= 0:
                 self._write(number, tensor, value)

@@ -157,7 +157,7 @@ class _Writer:
             if node.name in self._targets:
                 value = self._stored[self._targets[node.name]]
                 if value.is_meta:
-                    raise ExecutionError(f"{self._targets[node.name]} is on the meta device; a module runs with values")
+                    raise ExecutionError(f"{self._targets[node.name]} is on the meta device; load its values first")
             else:
                 value = torch.empty(node.meta["val"].shape, dtype=node.meta["val"].dtype)  # only its shape is needed
         elif node.op == "get_attr":

@@ -125,9 +125,9 @@ def check_operator(operator: Operator, where: str) -> None:
 def check_tensor(tensor: Tensor, where: str) -> Tensor:
     """The tensor; GraphError if its dtype is unknown or :data:`MAX_RANK` or :data:`MAX_ELEMENTS` is exceeded."""
     if tensor.dtype not in DTYPE_BYTES:
-        raise GraphError(f"{where}: no dtype is called {shown(tensor.dtype)}; known: {', '.join(DTYPE_BYTES)}")
+        raise GraphError(f"{where}: unknown dtype {shown(tensor.dtype)}; known: {', '.join(DTYPE_BYTES)}")
     if len(tensor.shape) > MAX_RANK:
-        raise GraphError(f"{where}: a shape of {len(tensor.shape)} dimensions; a tensor has {MAX_RANK} at most")
+        raise GraphError(f"{where}: a shape has {len(tensor.shape)} dimensions; a tensor has at most {MAX_RANK}")
     if any(not 0 <= size <= MAX_ELEMENTS for size in tensor.shape) or tensor.size > MAX_ELEMENTS:
         raise GraphError(f"{where}: shape {_short(tensor.shape)} is out of range; a tensor has 0 to 2**48 elements")
     return tensor

@@ -123,7 +123,7 @@ class DataflowGraph(Deferred):
     def _check_edge(self, source: int, slot: int, target: int) -> None:
         n = len(self.operators)
         if not (0 <= source < n and 0 <= target < n):
-            raise GraphError(f"graph {self.name!r}: edge {source} -> {target} leaves the range 0..{n - 1}")
+            raise GraphError(f"graph {self.name!r}: edge {source} -> {target} is outside the range 0..{n - 1}")
         outputs = len(self.operators[source].outputs)
         if not 0 <= slot < outputs:
             operator = self.operators[source].name
@@ -218,7 +218,7 @@ class DataflowGraph(Deferred):
         n = len(self)
         if n > DENSE_LIMIT:
             raise GraphError(
-                f"graph {self.name!r} has {n} operators; the dense dependency matrix stops at {DENSE_LIMIT}, use "
+                f"graph {self.name!r} has {n} operators; a dense dependency matrix holds at most {DENSE_LIMIT}; use "
                 "graph.successors (compressed sparse rows)"
             )
         matrix = np.zeros((n, n), np.bool_)

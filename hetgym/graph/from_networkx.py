@@ -79,7 +79,7 @@ def _name(label: Any) -> str:
     try:
         return str(label)
     except Exception as cause:  # a whole number of thousands of digits, or an object of the caller's
-        raise GraphError(f"node {shown(label)}: its label cannot be written out") from cause
+        raise GraphError(f"node {shown(label)}: its label cannot be converted to text") from cause
 
 
 def _title(graph: Any) -> str:
@@ -157,7 +157,7 @@ def _number(data: Mapping[str, Any], key: str, where: str) -> float:
     except (OverflowError, TypeError, ValueError):
         value = math.nan
     if not 0 <= value < math.inf:
-        raise GraphError(f"{where}: {key} is {shown(data[key])}; it must be a finite number that is not negative")
+        raise GraphError(f"{where}: {key} is {shown(data[key])}; it must be a finite non-negative number")
     return value
 
 
@@ -200,7 +200,7 @@ def _tensor(given: Any, where: str) -> Tensor:
             raise GraphError(f"{where}: unknown key {shown(key)}; {suggestion(key, _FIELDS)}")
     shape = fields.get("shape")
     if not isinstance(shape, list | tuple) or not all(isinstance(s, int) and s >= 0 for s in shape):
-        raise GraphError(f"{where}: shape is {shown(shape)}, expected whole numbers that are not negative")
+        raise GraphError(f"{where}: shape is {shown(shape)}, expected non-negative whole numbers")
     dtype = fields.get("dtype", "float32")
     if not isinstance(dtype, str) or dtype not in DTYPE_BYTES:
         raise GraphError(f"{where}: unknown dtype {shown(dtype)}; {suggestion(dtype, DTYPE_BYTES)}")

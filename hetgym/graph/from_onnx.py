@@ -232,7 +232,7 @@ def _rescaled(
     place = 0 if ahead == 1 and places else ones[0] if ones else None
     if len(grown) > 1 or place is None:
         raise GraphError(
-            f"the target {target.tolist()} of a Reshape of {list(before)} does not show where the batch is"
+            f"the target {target.tolist()} of a Reshape of {list(before)} does not show which axis is the batch"
         )
     scaled = target.copy()
     if scaled[place] > 0:

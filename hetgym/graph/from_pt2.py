@@ -83,7 +83,7 @@ def _documents(path: Path) -> tuple[Any, Any]:
             start = f"{root}/models/"
             programs = [name for name in members if name.startswith(start) and name.endswith(".json")]
             if len(programs) != 1:
-                raise GraphError(f"{path}: {len(programs)} programs in the archive (models/*.json), not one")
+                raise GraphError(f"{path}: the archive holds {len(programs)} programs (models/*.json), not one")
             stem = programs[0].removeprefix(start).removesuffix(".json")
             weights = members.get(f"{root}/data/weights/{stem}_weights_config.json")
             program = _document(archive, members[programs[0]], path)
@@ -97,7 +97,7 @@ def _documents(path: Path) -> tuple[Any, Any]:
 def _document(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Any:
     where = f"{path}: {shown(info.filename)}"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise GraphError(f"{where} is of a rare compression")
+        raise GraphError(f"{where} uses an unsupported compression; expected stored or deflated")
     pieces, size = [], 0
     with archive.open(info) as file:
         while piece := file.read(1 << 20):

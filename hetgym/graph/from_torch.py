@@ -75,7 +75,7 @@ def traced(
         raise GraphError(f"from_torch imports a torch.nn.Module, not {type(module).__name__}")
     title = name or type(module).__name__
     if not isinstance(args, Iterable) or not isinstance(kwargs, Mapping | None):
-        raise GraphError(f"module {title!r}: args is a sequence and kwargs a mapping, of example arguments")
+        raise GraphError(f"module {title!r}: args must be a sequence and kwargs a mapping of example arguments")
     arguments = (args,) if isinstance(args, torch.Tensor) else tuple(args)
     with _inference(torch, module), _quiet():
         program = _export(torch, module, arguments, dict(kwargs or {}), title)

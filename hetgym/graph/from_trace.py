@@ -108,11 +108,11 @@ def _read(
             nodes.append(chakra.nodes_of(document, str(file)))
         else:
             raise GraphError(
-                f"{file}: not a trace of a known format (Kineto, ONNX Runtime, Chakra); PyTorch's execution traces "
-                "hold no times and are given as 'execution', beside Kineto's trace"
+                f"{file}: not a trace of a known format (Kineto, ONNX Runtime, Chakra); pass PyTorch's execution "
+                "traces, which hold no times, as 'execution' beside Kineto's trace"
             )
         if nodes and (events or beside):
-            raise GraphError(f"{file}: a trace of Chakra, which goes with other traces of Chakra only")
+            raise GraphError(f"{file}: a Chakra trace can only be combined with other Chakra traces")
     if nodes:
         return chakra.measured_graph(nodes, label)
     flows: list[Dataflow | None] = [Dataflow(_document(file), str(file)) for file in beside] or [None] * len(files)
@@ -132,7 +132,7 @@ def is_trace(document: object) -> bool:
 def _paths(source: Source | Sequence[Source], what: str) -> list[Path]:
     if isinstance(source, list | tuple):
         if not source:
-            raise GraphError(f"{what} is read from at least one file")
+            raise GraphError(f"{what} needs at least one file")
         return [as_path(item, what, GraphError) for item in source]
     return [as_path(source, what, GraphError)]
 

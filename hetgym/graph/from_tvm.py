@@ -95,7 +95,7 @@ def relax_module(model: str | os.PathLike[str] | onnx.ModelProto) -> Any:
             return mark(result)
 
     if any(node.op_type == "If" for node in proto.graph.node) or not numbers:
-        raise GraphError(f"{_title(model)}: TVM's groups are imported for models without If")
+        raise GraphError(f"{_title(model)}: TVM's groups cannot be imported for a model with If or without operators")
     opset = max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=1)
     try:
         return relax.transform.DeadCodeElimination()(Marking({}, "float32").from_onnx(marked.graph, opset))
@@ -133,7 +133,7 @@ def _imported(relax: Any, graph: DataflowGraph, numbers: list[int], module: Any)
     module, names = _numbered(relax, module)
     owner = _owners(relax, module["main"], set(numbers))
     if not owner:
-        raise GraphError("no variable of the relax module is marked; make it with hetgym.graph.relax_module")
+        raise GraphError("no variable of the relax module is marked; make the module with hetgym.graph.relax_module")
     module = passes.FuseOps()(module)
     kernel = _kernels(relax, module, names)
     at = {number: i for i, number in enumerate(numbers)}

@@ -48,7 +48,7 @@ class Reader:
             self.tensor(row, f"tensors[{i}]") for i, row in enumerate(self.array(document["tensors"], "tensors"))
         ]
         if self.batch != 1 and not self.grows:
-            raise self.fail("tensors", f"have fixed sizes, which no batch of {self.batch} changes; leave the batch out")
+            raise self.fail("tensors", f"have fixed sizes, so the batch cannot be {self.batch}; leave the batch out")
         rows = self.array(document["operators"], "operators")
         operators = [self.operator(row, f"operators[{i}]", tensors) for i, row in enumerate(rows)]
         edges = [self.edge(row, f"edges[{i}]") for i, row in enumerate(self.array(document["edges"], "edges"))]
@@ -92,10 +92,10 @@ class Reader:
         for side in ("inputs", "outputs"):
             at = [self.whole(item, f"{place}.{side}") for item in self.array(fields[side], f"{place}.{side}")]
             if any(i >= len(tensors) for i in at):
-                raise self.fail(f"{place}.{side}", f"names tensor {max(at)}, but there are {len(tensors)}")
+                raise self.fail(f"{place}.{side}", f"names tensor {max(at)}, but there are {len(tensors)} tensors")
             sides.append(tuple(tensors[i] for i in at))
         if not sides[1]:
-            raise self.fail(f"{place}.outputs", "is empty; an operator has one output or more")
+            raise self.fail(f"{place}.outputs", "is empty; an operator has at least one output")
         attributes = fields.get("attributes", {})
         if not isinstance(attributes, Mapping):
             raise self.fail(f"{place}.attributes", f"is {noun(attributes)}, not an object")
@@ -124,7 +124,7 @@ class Reader:
         """One row of ``edges``."""
         items = [self.whole(item, place) for item in self.array(row, place)]
         if len(items) != 3:
-            raise self.fail(place, f"has {len(items)} numbers, not source, slot and target")
+            raise self.fail(place, f"has {len(items)} numbers, not three (source, slot, target)")
         return items[0], items[1], items[2]
 
     def fields(self, row: object, place: str, needed: set[str], optional: set[str]) -> Mapping[str, Any]:

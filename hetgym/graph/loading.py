@@ -53,7 +53,7 @@ def load_graph(
             raise GraphError(f"{text}: dims is {shown(dims)}, not a mapping from names to sizes")
         odd = sorted(dims.keys() - {"sequence"})
         if odd:
-            raise GraphError(f"{text}: no dimension is called {odd[0]!r}; it has the dimension 'sequence'")
+            raise GraphError(f"{text}: unknown dimension {odd[0]!r}; language models have the dimension 'sequence'")
         if dims and "sequence" in options:
             raise GraphError(f"{text}: sequence is given twice, as an option and in dims")
         return zoo.load(text, size, **options, **dims)
@@ -61,7 +61,7 @@ def load_graph(
         return zoo.load(text, size, **options)
     if options:
         raise GraphError(
-            f"{text}: it takes no option {sorted(options)[0]!r}; ONNX models take dims and name, language models dims, "
+            f"{text}: unknown option {sorted(options)[0]!r}; ONNX models take dims and name, language models dims, "
             "sequence and phase"
         )
     if text.endswith(".pt2"):

@@ -122,7 +122,7 @@ class MeasuredGraph:
             GraphError: an invalid factor, or no node is selected.
         """
         if isinstance(factor, bool) or not isinstance(factor, Real) or not 0 <= factor <= 1e9:
-            raise GraphError(f"a run time is scaled by a number from 0 to 1e9, not by {shown(factor)}")
+            raise GraphError(f"factor must be a number from 0 to 1e9, not {shown(factor)}")
         chosen = self.select(kind, name, track, host)
         if not chosen.any():
             raise GraphError(f"measured graph {self.name!r}: the conditions select no node")
@@ -177,5 +177,5 @@ def _members(values: Sequence[str], wanted: set[str]) -> BoolArray:
 
 def _matching(values: Sequence[str], pattern: str, what: str) -> set[str]:
     if not isinstance(pattern, str):
-        raise GraphError(f"a {what} is matched against a pattern, not against {shown(pattern)}")
+        raise GraphError(f"the pattern for a {what} must be text, not {shown(pattern)}")
     return {value for value in set(values) if fnmatchcase(value, pattern)}

@@ -37,7 +37,7 @@ def check_model(model: onnx.ModelProto) -> None:
         raise GraphError("has no outputs; it is empty or not an ONNX model")
     for entry in model.opset_import:
         if not 0 <= entry.version <= MAX_OPSET:
-            raise GraphError(f"imports version {entry.version} of the operators {shown(entry.domain)}")
+            raise GraphError(f"imports the impossible version {entry.version} of operator set {shown(entry.domain)}")
     for word in _words(model):
         if not isinstance(word, str):  # protobuf returns invalid UTF-8 of damaged files as bytes
             raise GraphError(f"damaged: the name {shown(word)} is not text")
@@ -114,9 +114,9 @@ def check_operands(node: onnx.NodeProto, values: Mapping[str, Tensor], where: st
     if node.op_type == "Expand" and len(node.input) > 1:
         target = values.get(node.input[1])
         if target is not None and target.size > MAX_RANK:
-            raise GraphError(f"{where} makes a tensor of {target.size} dimensions; there are {MAX_RANK} at most")
+            raise GraphError(f"{where} makes a tensor of {target.size} dimensions; at most {MAX_RANK} are allowed")
     if node.op_type == "GatherND" and not 0 <= numbers.get("batch_dims", 0) <= MAX_RANK:
-        raise GraphError(f"{where} has batch_dims {numbers['batch_dims']}, which is impossible")
+        raise GraphError(f"{where} has batch_dims {numbers['batch_dims']}; expected 0 to {MAX_RANK}")
 
 
 def foldable(node: onnx.NodeProto, operands: list[npt.NDArray[Any]]) -> bool:

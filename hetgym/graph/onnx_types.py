@@ -48,7 +48,7 @@ def dtype_of(elem_type: int, where: str) -> str:
     try:
         name = onnx.TensorProto.DataType.Name(elem_type).lower()
     except ValueError:
-        raise GraphError(f"{where} has element type {elem_type}, which this onnx does not know") from None
+        raise GraphError(f"{where} has element type {elem_type}, which the installed onnx does not know") from None
     return "float8" if name.startswith("float8") else _ALIASES.get(name, name)
 
 
@@ -112,7 +112,7 @@ class Walker:
         if name in self._unshaped:
             raise GraphError(f"{self._unshaped[name]} has a shape that depends on data or is not stated")
         if name not in self.values:
-            raise GraphError(f"{where} reads {name!r}, which nothing before it makes")
+            raise GraphError(f"{where} reads {name!r}, which no earlier node makes")
 
     def _visit(self, node: onnx.NodeProto, operands: list[str], where: str) -> None:
         if node.domain in ("", "ai.onnx") and node.op_type in ("Constant", "Shape", "Size"):

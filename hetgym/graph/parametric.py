@@ -33,7 +33,7 @@ def parametric(importer: Callable[[int], DataflowGraph], proof: int = 3) -> dict
                     tensors.append(_row(*pair, small.name))
             row[side] = [positions[pair] for pair in pairs]
     if from_json(document, batch=proof) != last:
-        raise GraphError(f"graph {one.name!r} at batch {proof} is not what its batches 1 and 2 foretell")
+        raise GraphError(f"graph {one.name!r} at batch {proof} differs from what its batches 1 and 2 predict")
     return document
 
 

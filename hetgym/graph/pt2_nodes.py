@@ -117,7 +117,7 @@ class ProgramReader:
         top = self._object(program, "the program")
         version = self._object(top.get("schema_version"), "schema_version").get("major")
         if version != MAJOR:
-            raise self._check.fail("schema_version", f"is {shown(version)}; this hetgym reads {MAJOR}")
+            raise self._check.fail("schema_version", f"is {shown(version)}; this hetgym reads version {MAJOR}")
         module = self._object(top.get("graph_module"), "graph_module")
         self._graph = self._object(module.get("graph"), "graph")
         self._signature = self._object(module.get("signature"), "signature")
@@ -163,7 +163,7 @@ class ProgramReader:
 
     def _enter(self, node: Node, place: str) -> Node:
         if node.name in self._made:
-            raise self._check.fail(place, f"makes {shown(node.name)}, which is there already")
+            raise self._check.fail(place, f"makes {shown(node.name)}, which exists already")
         self._made[node.name] = node
         return node
 
@@ -228,7 +228,7 @@ class ProgramReader:
     def _node(self, value: object, place: str) -> Node:
         name = self._name(value, place)
         if name not in self._made:
-            raise self._check.fail(place, f"reads {shown(name)}, which nothing before it makes")
+            raise self._check.fail(place, f"reads {shown(name)}, which no earlier node makes")
         return self._made[name]
 
     def _name(self, value: object, place: str) -> str:
@@ -239,10 +239,10 @@ class ProgramReader:
         meta = self._object(self._types.get(name), place)
         number = meta.get("dtype")
         if type(number) is not int or number not in _DTYPES:
-            raise self._check.fail(place, f"has dtype {shown(number)}, which is unknown")
+            raise self._check.fail(place, f"has the unknown dtype {shown(number)}")
         shape, strides = self._sizes(meta, "sizes", place), self._sizes(meta, "strides", place)
         if len(shape) != len(strides):
-            raise self._check.fail(place, f"has {len(shape)} sizes and {len(strides)} strides")
+            raise self._check.fail(place, f"has {len(shape)} sizes but {len(strides)} strides")
         return SavedTensor(shape, _DTYPES[number], strides)
 
     def _sizes(self, meta: Mapping[str, Any], key: str, place: str) -> tuple[int | None, ...]:
@@ -299,7 +299,7 @@ def _resolve_mutations(nodes: list[Node], results: tuple[Any, ...], check: Reade
         if not alone and not unchanged(node):
             raise check.fail(
                 f"operator {shown(node.name)}",
-                "changes in place what others may read; save program.run_decompositions({}) instead",
+                "changes in place a tensor that others may read; save program.run_decompositions({}) instead",
             )
 
 

@@ -50,7 +50,7 @@ def _cache(module: Any, cache: Any, leaves: list[Any], context: Any) -> Any:
     made = cache()
     for number, kind in enumerate(context):
         if kind != "DynamicLayer":
-            raise GraphError(f"layer {number} of the cache is a {kind}; only layers without a window are imported")
+            raise GraphError(f"layer {number} of the cache is a {kind}; expected DynamicLayer, without a window")
         layer = module.DynamicLayer()
         keys, values = leaves[2 * number : 2 * number + 2]
         layer.lazy_initialization(keys, values)

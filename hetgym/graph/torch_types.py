@@ -56,7 +56,7 @@ class Walker:
     def _define(self, name: str, value: Any, constant: bool, weight: str) -> None:
         """Record a value's type and, for a constant, the name of the weight."""
         if not all(type(size) is int for size in value.shape):
-            raise GraphError(f"the shape {list(value.shape)} of {name!r} depends on data; no cost follows from it")
+            raise GraphError(f"the shape {list(value.shape)} of {name!r} depends on data, so its cost is unknown")
         dtype = str(value.dtype).removeprefix("torch.").removeprefix("q")
         dtype = "float8" if dtype.startswith("float8") else dtype
         tensor = Tensor(tuple(value.shape), dtype, constant, weight)

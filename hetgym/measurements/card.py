@@ -77,7 +77,7 @@ class MachineCard:
 
     def __post_init__(self) -> None:
         if self.cores < 1 or not self.cores_used or min(self.cores_used) < 0:
-            raise ArtefactError(f"machine card: cores {self.cores_used} of {self.cores} measured, which is impossible")
+            raise ArtefactError(f"machine card: cores {self.cores_used} of {self.cores} measured; expected 1 or more")
         _check(asdict_plain(self), "machine card")
         for name in ("caches", "versions"):
             object.__setattr__(self, name, MappingProxyType(dict(sorted(getattr(self, name).items()))))
@@ -142,7 +142,7 @@ class MachineCard:
     def from_json(cls, text: str, where: str = "machine card") -> MachineCard:
         """Read a card that :meth:`to_json` wrote; ArtefactError about any key or value that is not such a card's."""
         if len(text) > SIZE_LIMIT:
-            raise ArtefactError(f"{where}: longer than {SIZE_LIMIT} characters, which no machine card is")
+            raise ArtefactError(f"{where}: too long for a machine card; the limit is {SIZE_LIMIT} characters")
         try:
             return read(cls, parse(text, where, ArtefactError), where)
         except ConfigError as error:
@@ -211,7 +211,7 @@ def _check(value: Any, where: str) -> None:
             _check(entry, where)
     elif isinstance(value, str):
         if len(value) > _LONGEST_TEXT or not value.isprintable():
-            raise ArtefactError(f"{where} is {ascii(value[:40])}…, expected one printable line of {_LONGEST_TEXT}")
+            raise ArtefactError(f"{where} is {ascii(value[:40])}…; expected a printable line, {_LONGEST_TEXT} at most")
     elif value is not None and not 0 <= value < math.inf:
         raise ArtefactError(f"{where} is {value}; it must be finite and at least 0")
 

@@ -198,11 +198,11 @@ class Journal:
 
 def _measurement(fields: list[str], where: str) -> Measurement:
     if len(fields) != len(COLUMNS):
-        raise ArtefactError(f"{where}: {len(fields)} fields instead of {len(COLUMNS)}")
+        raise ArtefactError(f"{where}: {len(fields)} fields, expected {len(COLUMNS)}")
     values = dict(zip(COLUMNS, fields, strict=True))
     for key, known in (("direction", DIRECTIONS), ("context", CONTEXTS), ("status", STATUSES)):
         if values[key] not in known:
-            raise ArtefactError(f"{where}: {key} is {values[key][:40]!r}; it is one of {', '.join(known)}")
+            raise ArtefactError(f"{where}: {key} is {values[key][:40]!r}; it must be one of {', '.join(known)}")
     if not values["kind"]:
         raise ArtefactError(f"{where}: the kind is empty")
     inputs, outputs = parse_tensors(values["inputs"], where), parse_tensors(values["outputs"], where)

@@ -55,7 +55,7 @@ def describe_platform(
     """
     chosen = {"cpu": HostSettings(tuple(sorted(os.sched_getaffinity(0))))} if hosts is None else dict(hosts)
     if not chosen:
-        raise ConfigError("a platform needs one device at least")
+        raise ConfigError("a platform needs at least one device")
     for (one, first), (other, second) in combinations(chosen.items(), 2):
         if shared := set(first.cores) & set(second.cores):
             raise ConfigError(f"devices {one!r} and {other!r} share core {min(shared)}; each needs cores of its own")

@@ -49,7 +49,7 @@ class HostSettings:
     def __post_init__(self) -> None:
         cores = tuple(self.cores)
         if not cores or not all(isinstance(core, int) and core >= 0 for core in cores) or len(set(cores)) < len(cores):
-            raise ConfigError(f"cores are {self.cores!r}; they must be different whole numbers, one at least")
+            raise ConfigError(f"cores are {self.cores!r}; expected at least one core number, each once")
         caps = {library: self.isa for library in LIBRARIES} if isinstance(self.isa, str) else dict(self.isa)
         for library, cap in caps.items():
             if library not in LIBRARIES:

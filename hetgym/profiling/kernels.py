@@ -293,7 +293,7 @@ def _rotary(torch: Any, op: Operator) -> Call:
 def _write_cache(torch: Any, op: Operator) -> Call:
     """New keys and values written into their caches, behind which the output only marks that they are there."""
     if len(op.inputs) < 4 or op.outputs[0].size:
-        raise UnsupportedOperator(f"operator {op.name!r}: expected two caches and what is written into them")
+        raise UnsupportedOperator(f"operator {op.name!r}: expected two caches and the keys and values to write")
     tokens = op.inputs[2].shape[2]
 
     def run(x: Sequence[Any]) -> Any:
@@ -320,7 +320,7 @@ def _cell(torch: Any, op: Operator) -> Call:
         or len(biases) + 2 * len(both) not in (0, 2)
         or len(states) != (2 if op.kind == "LSTMCell" else 1)
     ):
-        raise UnsupportedOperator(f"operator {op.name!r}: the operands are not those of an {op.kind}")
+        raise UnsupportedOperator(f"operator {op.name!r}: the operands do not fit its kind, {op.kind}")
     run = {"LSTMCell": torch.lstm_cell, "GRUCell": torch.gru_cell, "RNNCell": torch.rnn_tanh_cell}[op.kind]
     first, second = weights
 

@@ -60,7 +60,7 @@ def fit_line(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, float
     """
     size, time = np.asarray(sizes, np.float64), np.asarray(seconds, np.float64)
     if size.ndim != 1 or size.shape != time.shape or len(np.unique(size)) < 2:
-        raise ProfilingError("a link's line needs times of two different sizes at least")
+        raise ProfilingError("a link's line needs times of at least two different sizes")
     if not (np.isfinite(time).all() and (time > 0).all() and (size > 0).all()):
         raise ProfilingError("a link's times and sizes must be positive and finite")
     terms = np.stack([1.0 / time, size / time], axis=1)
@@ -90,7 +90,7 @@ def measure_process_link(
     """
     sizes = sorted(sizes)
     if not sizes or sizes[0] < 1 or sizes[-1] > _LARGEST or rounds < 1:
-        raise ConfigError(f"sizes {tuple(sizes)} and {rounds} rounds; sizes must be 1 to {_LARGEST} bytes, rounds 1 up")
+        raise ConfigError(f"sizes {tuple(sizes)}, rounds {rounds}; expected 1 to {_LARGEST} bytes, at least 1 round")
     area = max(_WINDOW, 2 * sizes[-1])
     asked: dict[str, Any] = {
         "area": area,
@@ -123,7 +123,7 @@ def _shared_memory(size: int) -> Iterator[int]:
         try:
             os.posix_fallocate(descriptor, 0, size)
         except OSError as error:
-            raise ProfilingError(f"{size} bytes of shared memory are not to be had: {error.strerror}") from error
+            raise ProfilingError(f"cannot allocate {size} bytes of shared memory: {error.strerror}") from error
         yield descriptor
     finally:
         os.close(descriptor)
@@ -140,7 +140,7 @@ def measure_cuda_link(start: str, end: str, sizes: Sequence[int] = SIZES, rounds
         MissingExtra: torch is not installed, or sees no CUDA device.
     """
     if not any(side.startswith("cuda") for side in (start, end)) or start == end:
-        raise ConfigError(f"a CUDA link from {start!r} to {end!r}; one end must be a CUDA device, and they must differ")
+        raise ConfigError(f"no CUDA link leads from {start!r} to {end!r}; expected two devices, at least one of CUDA")
     torch = require("torch", "torch", "measuring links")
     if not torch.cuda.is_available():
         raise MissingExtra("measuring a link to a GPU needs a GPU and a torch that was built for CUDA")

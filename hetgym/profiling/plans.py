@@ -66,16 +66,16 @@ def table_items(path: str | Path) -> list[Item]:
             raise ConfigError(f"{path}: unknown column {name!r}; {suggestion(name, COLUMNS)}")
     missing = [name for name in _NEEDED if name not in header]
     if missing:
-        raise ConfigError(f"{path}: column {missing[0]!r} is missing; needed are {', '.join(_NEEDED)}")
+        raise ConfigError(f"{path}: column {missing[0]!r} is missing; required: {', '.join(_NEEDED)}")
     items = []
     for number, fields in enumerate(lines[1:], 2):
         where = f"{path}: line {number}"
         if len(fields) != len(header):
-            raise ConfigError(f"{where}: {len(fields)} fields for {len(header)} columns")
+            raise ConfigError(f"{where}: {len(fields)} fields, but {len(header)} columns")
         row = dict(zip(header, fields, strict=True))
         direction = row.get("direction") or "forward"
         if direction not in DIRECTIONS or not row["kind"]:
-            raise ConfigError(f"{where}: the kind is empty, or the direction neither of {', '.join(DIRECTIONS)}")
+            raise ConfigError(f"{where}: the kind is empty, or the direction is not one of {', '.join(DIRECTIONS)}")
         inputs, outputs = (parse_tensors(row[side], where) for side in ("inputs", "outputs"))
         source = row.get("source") or plain(file.stem)
         attributes = attributes_of(row.get("attributes", ""), where)

@@ -60,4 +60,4 @@ def test_a_table_of_named_models_alone_is_refused(measured: Path) -> None:
     named = [row.source == "squeezenet" for row in found.table]
     replace(found, table=found.table.where(named)).save(measured / "measurements" / "named.csv.gz")
     done = ask("fit", "measurements/named.csv.gz", "--kind", "roofline", cwd=measured)
-    assert done.returncode == 2 and "all of its rows are of named models, which are a test" in done.stderr
+    assert done.returncode == 2 and "all rows are of named models, which serve as the test set" in done.stderr

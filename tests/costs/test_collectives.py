@@ -113,7 +113,7 @@ def test_curves_have_a_number_for_each_knot():
 def test_bad_input_is_refused():
     with pytest.raises(UnknownName, match="did you mean 'all-reduce'"):
         collective_seconds("all-reduc", 8, 2, LINKS["nvlink3"])
-    with pytest.raises(PlatformError, match="3 GPUs are not spread evenly over 2 nodes"):
+    with pytest.raises(PlatformError, match="3 GPUs cannot be spread evenly over 2 nodes"):
         all_reduce_seconds(8, 3, LINKS["nvlink3"], 2)
     with pytest.raises(PlatformError, match="number of GPUs"):
         all_reduce_seconds(8, 0, LINKS["nvlink3"])

@@ -66,7 +66,7 @@ def test_explanations_have_the_prices_and_percentiles_of_the_model(name: str, op
             assert (found.operator, found.kind, found.device) == (op.name, op.kind, device.name)
             assert found.model and found.bound in ("compute", "memory", "none")
             told = found.added + found.physics * found.ratio
-            if math.isfinite(found.seconds) and not any("bandwidth of the memory" in rule for rule in found.rules):
+            if math.isfinite(found.seconds) and not any("at the memory bandwidth" in rule for rule in found.rules):
                 assert found.seconds == pytest.approx(told, rel=1e-6, abs=2e-12)
 
 
@@ -101,7 +101,7 @@ def test_products_without_units_read_constants_as_they_are() -> None:
     assert "no units for bfloat16: the product is computed in float32" in found.rules[0]
     assert found.seconds < explain(product(1, 4096, 4096), PLAIN).seconds  # half the bytes
     (other,) = explain(product(1, 4096, 4096, "int8"), PLAIN).rules
-    assert other == "no rate for int8 in the device's description: that of float32 counts"
+    assert other == "no rate for int8 in the device's description: the rate of float32 is used"
 
 
 def test_the_bandwidth_of_the_memory_is_a_bound() -> None:
@@ -109,7 +109,7 @@ def test_the_bandwidth_of_the_memory_is_a_bound() -> None:
     op = product(1, 4096, 4096)
     found = explain(op, CPU)
     assert found.seconds == (4096 * 4096 + 2 * 4096) * 4 / 128e9
-    assert "its bytes take 0.0005245 s at the bandwidth of the memory" in found.rules[-1]
+    assert "moving its bytes takes 0.0005245 s at the memory bandwidth" in found.rules[-1]
     assert found.physics * found.ratio == pytest.approx(0.39e-3, rel=0.05)
     roomy = explain(op, replace(CPU, cache_bytes=80e6))
     assert roomy.seconds < found.seconds and roomy.rules == ()
@@ -135,18 +135,18 @@ def test_fits_say_their_class_and_what_lies_outside() -> None:
 
 
 def test_rules_of_batches() -> None:
-    """Where the fit prices more rows lower, the larger price, or that of more rows, counts, and it is said."""
+    """Where the fit prices more rows lower, the larger price, or that of more rows, is used, and a rule says so."""
     said = [explain(product(m, 96, 80), CPU).rules for m in (2, 4, 8, 16, 32, 64, 128, 256)]
     assert any("of the batch, which the fit prices higher" in rule for rules in said for rule in rules)
     said = [explain(product(m, 1024, 1000), V100).rules for m in range(1, 64)]
-    assert any("a larger batch takes less by the fit" in rule for rules in said for rule in rules)
+    assert any("by the fit a larger batch takes less" in rule for rules in said for rule in rules)
 
 
 def test_rules_of_precisions_and_boards() -> None:
     half = explain(product(512, 4096, 4096, "bfloat16"), A100)
     assert (half.model, half.category) == ("gpu-half", "product") and half.extrapolates is None
     assert half.rules[0] == "half_costs of the device prices bfloat16"
-    assert any(rule.startswith("the board is taken for a100: its own trees") for rule in half.rules)
+    assert any(rule.startswith("the board is treated as a100, whose own trees") for rule in half.rules)
     single = explain(product(512, 4096, 4096), A100)
     assert (single.model, single.category) == ("gpu-eager-fp32", "linear") and "of the board's peak" in single.rules[0]
     x = Tensor((1, 64, 56, 56))

@@ -37,9 +37,9 @@ def test_a_tree_of_one_leaf(fitted):
     ("name", "change", "words"),
     [
         ("feature", lambda a: a + 9, "'feature' holds numbers"),
-        ("low", lambda a: np.zeros_like(a), "leads back"),
+        ("low", lambda a: np.zeros_like(a), "comes before it"),
         ("high", lambda a: np.full_like(a, -(10**6)), "'high' holds numbers"),
-        ("start", lambda a: a[::-1].copy(), "do not follow"),
+        ("start", lambda a: a[::-1].copy(), "does not list"),
         ("leaf", lambda a: a.astype(np.float64), "expected float32"),
         ("threshold", lambda a: np.full_like(a, np.nan), "'threshold' holds numbers"),
         ("leaf", lambda a: a[:2], "holds numbers"),

@@ -30,7 +30,7 @@ def test_entries() -> None:
         ("cuda0+1", "is not an entry"),
         ("cpu0:avx3", "unknown instruction set"),
         ("cpu0,cpu0", "two execution devices"),
-        ("cpu0+0", "different"),
+        ("cpu0+0", "each once"),
     ],
 )
 def test_what_is_no_device_is_refused(text: str, reason: str) -> None:
@@ -40,7 +40,7 @@ def test_what_is_no_device_is_refused(text: str, reason: str) -> None:
 
 def test_cores_must_exist() -> None:
     check_cores([ExecutionDevice("here", HostSettings((min(os.sched_getaffinity(0)),)))])
-    with pytest.raises(ConfigError, match=r"device 'cpu4000:full': there is no core 4000; this process may use \d"):
+    with pytest.raises(ConfigError, match=r"device 'cpu4000:full': core 4000 is unavailable; this process may use \d"):
         check_cores(parse_devices("cpu4000:full"))
 
 

@@ -185,8 +185,8 @@ def test_the_dense_matrix_has_a_limit():
     ("n", "edges", "message"),
     [
         (0, [], "graph 'g' has no operators"),
-        (2, [(0, 0, 2)], "edge 0 -> 2 leaves the range 0..1"),
-        (2, [(-1, 0, 1)], "edge -1 -> 1 leaves the range"),
+        (2, [(0, 0, 2)], "edge 0 -> 2 is outside the range 0..1"),
+        (2, [(-1, 0, 1)], "edge -1 -> 1 is outside the range"),
         (2, [(0, 2, 1)], "edge reads output 2 of 'n0', which has 2"),
         (2, [(0, -1, 1)], "edge reads output -1"),
         (1, [(0, 0, 0)], "has a cycle: n0 -> n0"),

@@ -281,7 +281,7 @@ def test_a_batch_behind_another_axis_is_found_where_a_one_shows_it():
     net = model(nodes, [value("x", [1, 6, 4])], [value("y", None)], [ints("shape", 6, 1, 2, 2)])
     assert from_onnx(net, batch=5).operators[1].outputs[0].shape == (6, 5, 2, 2)
     net = model(nodes, [value("x", [1, 6, 4])], [value("y", None)], [ints("shape", 6, 2, 2)])
-    with pytest.raises(GraphError, match="fixed at 1 and cannot become 5.* does not show where the batch is"):
+    with pytest.raises(GraphError, match="fixed at 1 and cannot become 5.* does not show which axis is the batch"):
         from_onnx(net, batch=5)
 
 
@@ -425,7 +425,7 @@ def broken(change):
     ("net", "sentence"),
     [
         (onnx.ModelProto(), "has no outputs"),
-        (broken(lambda m: m.graph.ClearField("node")), "the model's output reads 'y', which nothing before it makes"),
+        (broken(lambda m: m.graph.ClearField("node")), "the model's output reads 'y', which no earlier node makes"),
         (broken(lambda m: m.graph.node[0].ClearField("output")), "output size 0 not in range"),
         (model([helper.make_node("Shape", [], ["y"])], [], [value("y", None)]), "lacks an operand or a result"),
         (model([helper.make_node("Constant", [], [])], [], [value("y", None)]), "lacks an operand or a result"),
@@ -433,7 +433,7 @@ def broken(change):
         (broken(lambda m: m.graph.node.insert(0, node("Add", "x,y", "z"))), "node 0 .Add. reads 'y'"),
         (broken(lambda m: m.graph.input[0].type.Clear()), "input 'x' is not a tensor of known rank"),
         (broken(lambda m: m.graph.input[0].type.CopyFrom(helper.make_tensor_type_proto(99, [2]))), "element type 99"),
-        (broken(lambda m: m.graph.input[0].type.CopyFrom(value("x", [2], 8).type)), "no dtype is called 'string'"),
+        (broken(lambda m: m.graph.input[0].type.CopyFrom(value("x", [2], 8).type)), "unknown dtype 'string'"),
         (broken(lambda m: m.graph.input[0].type.CopyFrom(value("x", [1 << 62] * 3).type)), "out of range"),
         (broken(lambda m: m.graph.output[0].CopyFrom(value("x", [2]))), "nothing is computed"),
         (broken(lambda m: m.graph.initializer.append(TensorProto(name="w", data_type=1, dims=[3]))), "'w' is damaged"),

@@ -308,7 +308,7 @@ def test_control_flow_is_one_operator():
         (Function(lambda m, x: 1 / 0), [torch.zeros(3)], "cannot trace it .division by zero"),
         (Function(lambda m, x: x + 1), [], "cannot trace it"),
         (nn.Linear(3, 4), [torch.zeros(3, 7)], "cannot trace it"),
-        (nn.Linear(3, 4), None, "module 'Linear': args is a sequence and kwargs a mapping"),
+        (nn.Linear(3, 4), None, "module 'Linear': args must be a sequence and kwargs a mapping"),
     ],
 )
 def test_bad_modules(module, args, sentence):

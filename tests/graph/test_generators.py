@@ -340,7 +340,7 @@ def test_names_and_parameters_are_checked():
         ("daggen", {"fat": -1.0}, "daggen: fat is -1.0"),
         ("fork_join", {"branches": 0}, "fork_join: branches is 0"),
         ("inception_like", {"branches": (3, 2)}, "most of branches is 2; it must be a whole number of at least 3"),
-        ("inception_like", {"length": 3}, "length is 3; it must be the fewest and the most"),
+        ("inception_like", {"length": 3}, "length is 3; it must be a pair, the fewest and the most"),
         ("cholesky", {"tiles": -1}, "cholesky: tiles is -1"),
         ("fft", {"points": 12}, "fft: points is 12; it must be a power of two"),
         ("gaussian_elimination", {"size": 1}, "size is 1; it must be a whole number of at least 2"),

@@ -97,7 +97,7 @@ def test_other_caches_are_refused_in_one_line() -> None:
         for layer in range(2):
             held.update(state, state, layer)
         words = torch.zeros(3, 1, dtype=torch.long)
-        with pytest.raises(GraphError, match="only layers without a window are imported") as caught:
+        with pytest.raises(GraphError, match="expected DynamicLayer, without a window") as caught:
             from_torch(model, (), {"input_ids": words, "past_key_values": held})
     assert "\n" not in str(caught.value)
 

@@ -203,7 +203,7 @@ def test_load_graph_takes_the_options() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "error", "sentence"),
     [
-        ("llama-7b", {"dims": {"S": 3}}, GraphError, "no dimension is called 'S'; it has the dimension 'sequence'"),
+        ("llama-7b", {"dims": {"S": 3}}, GraphError, "unknown dimension 'S'; language models have the dimension"),
         ("llama-7b", {"sequenze": 3}, GraphError, "no option 'sequenze'; did you mean 'sequence'"),
         ("llama-7b", {"layers": 3}, GraphError, "no option 'layers'"),
         ("llama-7b", {"phase": "decoding"}, UnknownName, "unknown phase 'decoding'; did you mean 'decode'"),

@@ -106,7 +106,7 @@ def test_labels_that_read_alike():
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
-        ({"flops": -1}, "node 'a': flops is -1; it must be a finite number that is not negative"),
+        ({"flops": -1}, "node 'a': flops is -1; it must be a finite non-negative number"),
         ({"flops": float("nan")}, "node 'a': flops is nan"),
         ({"flops": "many"}, "node 'a': flops is 'many'"),
         ({"kind": 3}, "node 'a': kind is 3, expected text"),

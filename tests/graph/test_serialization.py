@@ -123,7 +123,7 @@ def test_a_parametric_document_gives_the_graph_at_every_batch(batch):
     ("importer", "sentence"),
     [
         (lambda b: sized(b, extra=1), "operator 'r': dimension 13 becomes 25, which is not a multiple"),
-        (lambda b: sized(min(b, 2)), "at batch 3 is not what its batches 1 and 2 foretell"),
+        (lambda b: sized(min(b, 2)), "at batch 3 differs from what its batches 1 and 2 predict"),
         (lambda b: tiny() if b == 1 else sized(b), "changes its structure"),
         (lambda b: ranked(b), r"operator 'a': the rank of \(1,\) changes"),
         (lambda b: DataflowGraph(sized(b).operators[:b], [], "s"), "changes its structure"),
@@ -153,7 +153,7 @@ BAD = [
     (("tensors",), {}, "tensors is an object, not a list"),
     (("tensors", 0), 1, r"tensors\[0\] is a number, not an object"),
     (("tensors", 0), {"shape": []}, r"tensors\[0\] has no 'dtype'"),
-    (("tensors", 0, "dtype"), "float31", r"tensors\[0\]: no dtype is called 'float31'"),
+    (("tensors", 0, "dtype"), "float31", r"tensors\[0\]: unknown dtype 'float31'"),
     (("tensors", 0, "dtype"), ["float32"], r"tensors\[0\].dtype is a list, not a string"),
     (("tensors", 0, "shape"), 4, r"tensors\[0\].shape is a number, not a list"),
     (("tensors", 0, "shape", 1), -1, r"tensors\[0\].shape\[1\] is -1, not a non-negative whole number"),
@@ -186,11 +186,11 @@ BAD = [
      "'t' .Task. has a negative or infinite cost"),
     (("operators", 1), {"name": "p", "kind": "MaxPool", "inputs": [0], "outputs": [0],
                         "attributes": {"kernel_shape": "x"}}, "'p' is not a valid MaxPool"),
-    (("edges", 0), [0, 0], r"edges\[0\] has 2 numbers, not source, slot and target"),
+    (("edges", 0), [0, 0], r"edges\[0\] has 2 numbers, not three"),
     (("edges", 0), [0, 0, "1"], r"edges\[0\] is '1', not a non-negative whole number"),
     (("edges", 0), [0, 1, 1], "reads output 1 of 'conv', which has 1"),
-    (("edges", 0), [0, 0, 2], "edge 0 -> 2 leaves the range 0..1"),
-    (("edges", 0), [0, 0, 1 << 40], "leaves the range"),
+    (("edges", 0), [0, 0, 2], "edge 0 -> 2 is outside the range 0..1"),
+    (("edges", 0), [0, 0, 1 << 40], "is outside the range"),
     (("edges",), [[0, 0, 1], [1, 0, 0]], "has a cycle: "),
 ]  # fmt: skip
 
@@ -345,5 +345,5 @@ def test_a_batch_for_fixed_sizes_is_refused(tmp_path):
     text = to_json(tiny(), path)
     assert from_json(path, batch=1) == tiny()
     for source in (path, text):
-        with pytest.raises(GraphError, match="have fixed sizes, which no batch of 64 changes; leave the batch out"):
+        with pytest.raises(GraphError, match="have fixed sizes, so the batch cannot be 64; leave the batch out"):
             from_json(source, batch=64)

@@ -157,7 +157,7 @@ def test_a_profile_of_a_device_that_is_not_there_is_refused_before_anything_runs
 
 @pytest.mark.parametrize("ends", [("cpu", "cpu"), ("cpu", "disk"), ("cuda:0", "cuda:0")])
 def test_ends_of_a_cuda_link(ends: tuple[str, str]) -> None:
-    with pytest.raises(ConfigError, match="one end must be a CUDA device"):
+    with pytest.raises(ConfigError, match="at least one of CUDA"):
         measure_cuda_link(*ends)
 
 

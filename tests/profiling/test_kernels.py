@@ -174,7 +174,7 @@ def test_operators_of_a_graph_share_the_weights_of_one_name():
         (_of((2, 3), kind="Relu", out=(3, 3)), r"shapes \[\(2, 3\)\]"),
         (Operator("m", "MatMul", (Tensor((2, 3)), Tensor((4, 5))), (Tensor((2, 5)),)), "cannot run it"),
         (Operator("q", "Relu", (Tensor((2,), "int4"),), (Tensor((2,), "int4"),)), "int4"),
-        (Operator("l", "LSTMCell", (Tensor((2, 3)),), (Tensor((2, 3)),)), "not those of an LSTMCell"),
+        (Operator("l", "LSTMCell", (Tensor((2, 3)),), (Tensor((2, 3)),)), "do not fit its kind, LSTMCell"),
     ],
 )
 def test_what_cannot_run_is_refused(op, words):

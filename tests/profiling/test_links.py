@@ -99,7 +99,7 @@ def test_two_processes_exchange_tensors() -> None:
 
 @pytest.mark.parametrize(("sizes", "rounds"), [([], 1), ([0, 8], 1), ([8, 1 << 31], 1), ([8, 16], 0)])
 def test_impossible_messages_are_refused(sizes: list[int], rounds: int) -> None:
-    with pytest.raises(ConfigError, match="sizes must be"):
+    with pytest.raises(ConfigError, match="at least 1 round"):
         measure_process_link(HERE, HERE, sizes, rounds)
 
 

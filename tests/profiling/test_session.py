@@ -215,7 +215,7 @@ def test_shapes_from_a_table(tmp_path):
     for text, words in (
         ("kind,inputs\n", "'outputs' is missing"),
         ("kind,inputs,outputs,colour\n", "unknown column"),
-        ("kind,inputs,outputs\nRelu\n", "1 fields for 3"),
+        ("kind,inputs,outputs\nRelu\n", "1 fields, but 3"),
         ("", "'kind' is missing"),
     ):
         path.write_text(text)

@@ -352,7 +352,7 @@ def _within(value: object, what: str) -> float:
     """Check a number of a header against the legal range."""
     if type(value) in (int, float) and -LARGEST_RATIO <= value <= LARGEST_RATIO:  # type: ignore[operator]
         return float(value)  # type: ignore[arg-type]
-    raise ArtefactError(f"{what}: {value!r} is not a log ratio within {LARGEST_RATIO:g}")
+    raise ArtefactError(f"{what} is {value!r}, not a log ratio within {LARGEST_RATIO:g}")
 
 
 def _rising(values: object, what: str) -> Pair:
@@ -361,4 +361,4 @@ def _rising(values: object, what: str) -> Pair:
         low, high = (_within(value, what) for value in values)
         if low <= high:
             return low, high
-    raise ArtefactError(f"{what}: {values!r} are not two log ratios in rising order")
+    raise ArtefactError(f"{what} is {values!r}; expected two log ratios in rising order")

@@ -56,7 +56,7 @@ class Sample:
         if self.kind not in CLASSES:
             raise ArtefactError(f"{who}: unknown class; expected one of {', '.join(CLASSES)}")
         if len(self.table) != len(self.seconds) or not len(self.seconds):
-            raise ArtefactError(f"{who}: {len(self.table)} operators with {len(self.seconds)} times")
+            raise ArtefactError(f"{who}: {len(self.table)} operators, {len(self.seconds)} times; expected one each")
         if not (np.isfinite(self.seconds) & (self.seconds > 0)).all():
             raise ArtefactError(f"{who}: a time is not a positive number")
 

@@ -199,7 +199,7 @@ class HalfGpuCosts(artefact.Stored, Priced):
         for name, ratios in sheets.items():
             if all(abs(ratio - 1) <= ALIKE for ratio in ratios):
                 if ledger is not None:
-                    ledger.say(f"the board is taken for {name}: its own trees, gpu-gemm-bf16-{name}, price products")
+                    ledger.say(f"the board is treated as {name}, whose own trees, gpu-gemm-bf16-{name}, price products")
                 return _own(name).products(table)
         prices = self.seconds("product", table, gpu, ledger)
         for name, ratios in sheets.items():
@@ -262,12 +262,12 @@ def _note(
     rows, prices, gpu = asked
     k = int(prices.argmin())
     if k:
-        ledger.say(f"batch: of experts, {2**k} times the rows take less by the fit, so their price counts")
+        ledger.say(f"batch: by the fit experts take less for {2**k} times the rows; that price is used")
     if seconds + more < roofline:
-        ledger.say(f"float32 takes no less than 16 bits, {seconds + more:.4g} s: the roofline counts")
+        ledger.say(f"float32 takes no less than 16 bits ({seconds + more:.4g} s); the roofline is higher and prices it")
         return
     if roofline > 0:
-        ledger.say("float32: no less than in 16 bits, whose trees price it")
+        ledger.say("float32 takes no less than 16 bits, whose trees price it")
     physics = float(_work(kind, np.maximum(np.array([rows[k]], np.float64), 0.0), gpu)[0][0])
     ledger.priced(kind, physics, seconds, more)
     ledger.outside = None

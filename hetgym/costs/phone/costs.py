@@ -85,15 +85,15 @@ class PhoneCosts(artefact.Stored, Priced):
     def __post_init__(self) -> None:
         shape = (len(self.boards), len(self.precisions))
         if not all(shape) or self.rates.shape != (*shape, len(RATES)) or self.able.shape != shape:
-            raise ArtefactError(f"rates of shape {self.rates.shape} for {shape[0]} boards and {shape[1]} precisions")
+            raise ArtefactError(f"rates have shape {self.rates.shape}, but boards and precisions {shape}")
         if self.sheet.shape != (shape[0], len(SHEET)) or not np.all(self.sheet > 0):
             raise ArtefactError("the data sheets do not match the boards, or a figure is not positive")
         if not np.all((self.rates >= _LIMITS[0]) & (self.rates <= _LIMITS[1])):
-            raise ArtefactError(f"a logarithm of seconds is not within {_LIMITS[0]:g} and {_LIMITS[1]:g}")
+            raise ArtefactError(f"a rate is not between {_LIMITS[0]:g} and {_LIMITS[1]:g} [log seconds]")
         if not set(self.precisions) <= set(PRECISIONS.values()):
-            raise ArtefactError(f"precisions {', '.join(self.precisions)}; expected {', '.join(PRECISIONS.values())}")
+            raise ArtefactError(f"precisions are {', '.join(self.precisions)}, not {', '.join(PRECISIONS.values())}")
         if not -20.0 <= self.scatter[0] <= self.scatter[1] <= 20.0:
-            raise ArtefactError(f"scatter {self.scatter!r} are not two log ratios in rising order")
+            raise ArtefactError(f"scatter is {self.scatter!r}; expected two log ratios in rising order")
 
     def coefficients(self, device: Device, precision: str) -> FloatArray | None:
         """[len(RATES)] seconds of a device, in the order of :data:`RATES`; None if it cannot run the precision."""
@@ -193,7 +193,7 @@ class PhoneCosts(artefact.Stored, Priced):
         words = all(isinstance(row, list) and all(isinstance(name, str) for name in row) for row in names)
         numbers = isinstance(scatter, list) and len(scatter) == 2 and all(type(v) in (int, float) for v in scatter)
         if not words or not numbers or not isinstance(card, dict) or len(arrays) != 3:
-            raise ArtefactError(f"{where}: lacks boards, precisions, scatter, a card or an array")
+            raise ArtefactError(f"{where}: boards, precisions, scatter, the card or an array is missing or invalid")
         assert isinstance(names[0], list) and isinstance(names[1], list) and isinstance(scatter, list)
         table = {name: np.asarray(array, np.float64) for name, array in arrays.items()}
         try:

@@ -82,7 +82,7 @@ def bounded(name: str, tasks: float, edges: float = 0.0) -> None:
     """Refuse (GraphError) a graph of more than :data:`MAX_TASKS` or :data:`MAX_EDGES`, before any of it is made."""
     if tasks > MAX_TASKS or edges > MAX_EDGES:
         raise GraphError(
-            f"{name}: the graph may have {tasks:.3g} tasks and {edges:.3g} edges; the most are {MAX_TASKS} and "
+            f"{name}: the graph may have {tasks:.3g} tasks and {edges:.3g} edges; the limits are {MAX_TASKS} and "
             f"{MAX_EDGES}"
         )
 

@@ -211,7 +211,7 @@ def inception_like_edges(
     ranges = {"branches": branches, "length": length}
     for name, bounds in ranges.items():
         if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-            raise GraphError(f"inception_like: {name} is {shown(bounds)}; it must be the fewest and the most")
+            raise GraphError(f"inception_like: {name} is {shown(bounds)}; it must be a pair, the fewest and the most")
         whole(f"inception_like: most of {name}", bounds[1], whole(f"inception_like: fewest of {name}", bounds[0]))
         bounded(f"inception_like: {name}", bounds[1])
     source, target = np.empty(2 * tasks, np.int64), np.empty(2 * tasks, np.int64)

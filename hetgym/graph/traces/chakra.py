@@ -121,7 +121,7 @@ def _node(wire: Wire, at: int, end: int) -> Node:
             node.after += wire.numbers(value, length)
         elif number in (6, 7) and length < 0:
             if not 0 <= value <= _LARGEST:
-                raise GraphError(f"{wire.where}: node {node.number} has the time {value:g} us")
+                raise GraphError(f"{wire.where}: node {node.number} has the time {value:g} us, not 0 to {_LARGEST:g}")
             if number == 6:
                 node.start = value * MICROSECOND
             else:

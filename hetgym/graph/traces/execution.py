@@ -55,8 +55,8 @@ class Dataflow:
         records = {id(event): record for event, record in numbered if self.names.get(record) == event.name}
         if 2 * len(records) < min(len(numbered), len(self.names)) or not records:
             raise GraphError(
-                f"{self.where}: {len(records)} of {len(numbered)} operators of the trace have their record function id "
-                "and name here; the execution trace is not of the same run"
+                f"{self.where}: only {len(records)} of the trace's {len(numbered)} operators match by record function "
+                "id and name; pass the execution trace of the same run"
             )
         parts: dict[int, list[Work]] = defaultdict(list)
         for row in rows:

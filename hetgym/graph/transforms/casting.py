@@ -25,7 +25,7 @@ def cast(graph: DataflowGraph, dtype: str) -> DataflowGraph:
     0.5
     """
     if dtype not in FLOATS:
-        raise GraphError(f"a graph cannot be cast to {dtype!r}; it can be {', '.join(FLOATS)}")
+        raise GraphError(f"a graph cannot be cast to {dtype!r}; expected one of {', '.join(FLOATS)}")
 
     def other(tensor: Tensor) -> Tensor:
         return replace(tensor, dtype=dtype) if tensor.dtype in FLOATS else tensor

@@ -193,7 +193,7 @@ def collective(
     parts = passes * block_size(algorithm, k)
     if (name, algorithm) not in _STEPS:
         known = ", ".join(other for what, other in _STEPS if what == name)
-        raise ConfigError(f"{name} cannot go by {algorithm}; known for it: {known}")
+        raise ConfigError(f"{name} cannot use the algorithm {algorithm!r}; known for it: {known}")
     builder, whole = Builder(k), Tensor((total,), dtype)
     held: Held = []
     for rank in range(k):

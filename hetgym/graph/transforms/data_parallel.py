@@ -71,7 +71,7 @@ def data_parallel(
     width = block_size(algorithm, k)
     gradients = _gradients(graph)
     if not gradients:
-        raise GraphError(f"graph {graph.name!r} changes no weights; make a training step of it: transforms.training")
+        raise GraphError(f"graph {graph.name!r} updates no weights; turn it into a step with transforms.training")
     buckets = list(_buckets(gradients, bucket_bytes))
     sizes = [summed(gradient.tensor.bytes for gradient in bucket) for bucket in buckets]
     if k == 1:

@@ -36,7 +36,7 @@ class Fusion:
         """[n] the values of the operators' fused operators, such as devices; GraphError unless there are [m]."""
         array = np.asarray(values)
         if array.shape != (len(self.members),):
-            raise GraphError(f"expected one value for each of {len(self.members)} fused operators, not {array.shape}")
+            raise GraphError(f"expected {len(self.members)} values, one per fused operator, not shape {array.shape}")
         return frozen(array[self.group].astype(np.int32))
 
     def expand_order(self, order: Sequence[npt.ArrayLike]) -> list[list[int]]:
@@ -89,7 +89,7 @@ def apply_groups(graph: DataflowGraph, groups: Sequence[Sequence[int]]) -> Fusio
     flat = sorted(i for row in groups for i in row)
     if flat != list(range(len(graph))) or not all(groups):
         raise GraphError(
-            f"groups must hold each of the {len(graph)} operators of {graph.name!r} once, and none be empty"
+            f"groups must hold each of the {len(graph)} operators of {graph.name!r} once, and none may be empty"
         )
     position = np.empty(len(graph), np.int32)
     position[graph.topological_order] = np.arange(len(graph), dtype=np.int32)

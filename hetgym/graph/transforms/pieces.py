@@ -146,7 +146,7 @@ def sizes(
     ratios = [1.0] * parts if isinstance(parts, int) else [float(ratio) for ratio in parts]
     if len(ratios) < 2 or not all(math.isfinite(r) and r > 0 for r in ratios) or granularity < 1:
         raise GraphError(
-            f"splitting {op.name!r}: expected two positive ratios or more, or a number of parts of at least 2, and a "
+            f"splitting {op.name!r}: expected at least two positive ratios or a number of parts of at least 2, and a "
             f"granularity of at least 1, not {parts!r} and {granularity}"
         )
     unit = math.lcm(found.unit, granularity)
@@ -157,7 +157,7 @@ def sizes(
     lengths = tuple(end - start for start, end in zip([0, *ends[:-1]], ends, strict=True))
     if min(lengths) < 1:
         raise GraphError(
-            f"splitting {op.name!r} by {axis}: {found.size} in steps of {unit} cannot be divided as {parts!r}, "
+            f"splitting {op.name!r} by {axis}: {found.size} in steps of {unit} cannot be divided as {parts!r}; "
             "a part would be empty"
         )
     return lengths

@@ -89,7 +89,7 @@ def _find(graph: DataflowGraph, operator: int | str) -> int:
             raise GraphError(str(error))
         return names.index(operator)
     if not 0 <= operator < len(graph):
-        raise GraphError(f"graph {graph.name!r} has no operator {operator}; there are 0..{len(graph) - 1}")
+        raise GraphError(f"graph {graph.name!r} has no operator {operator}; its operators are 0..{len(graph) - 1}")
     return operator
 
 

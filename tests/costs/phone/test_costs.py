@@ -213,9 +213,9 @@ def test_file(tmp_path):
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"boards": ("chip",)}, "rates of shape"),
+        ({"boards": ("chip",)}, "rates have shape"),
         ({"sheet": np.zeros((2, 2))}, "data sheets"),
-        ({"rates": np.full((2, 2, len(RATES)), 99.0)}, "logarithm"),
+        ({"rates": np.full((2, 2, len(RATES)), 99.0)}, "a rate is not between"),
         ({"precisions": ("float", "w4")}, "precisions"),
         ({"scatter": (0.5, -0.5)}, "scatter"),
     ],
@@ -230,9 +230,9 @@ def test_parts_that_do_not_fit(parts, message):
     [
         ({"model": "tree"}, "holds no"),
         ({"rates": ["calls"]}, "does not compute"),
-        ({"scatter": [0.0]}, "lacks"),
-        ({"boards": [1, 2]}, "lacks"),
-        ({"card": None}, "lacks"),
+        ({"scatter": [0.0]}, "missing or invalid"),
+        ({"boards": [1, 2]}, "missing or invalid"),
+        ({"card": None}, "missing or invalid"),
     ],
 )
 def test_headers_that_do_not_fit(tmp_path, header, message):

@@ -211,7 +211,7 @@ def test_operators_of_collectives_are_priced_and_never_fused() -> None:
         (UnknownName, "unknown collective 'allreduce'; did you mean 'all-reduce'", {"name": "allreduce"}),
         (UnknownName, "unknown all-reduce algorithm 'rings'; did you mean 'ring'", {"algorithm": "rings"}),
         (UnknownName, "unknown dtype 'float31'", {"dtype": "float31"}),
-        (ConfigError, "broadcast cannot go by ring; known for it: tree, double-tree", {"name": "broadcast"}),
+        (ConfigError, "broadcast cannot use the algorithm 'ring'; known for it: tree, double", {"name": "broadcast"}),
         (ConfigError, "ranks is 0; it must be a whole number of at least 1", {"ranks": 0}),
         (ConfigError, "count is 2.5", {"count": 2.5}),
         (ConfigError, "chunks is True", {"chunks": True}),

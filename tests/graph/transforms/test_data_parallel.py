@@ -196,7 +196,7 @@ def test_bad_options(options: dict[str, object], message: str) -> None:
 
 
 def test_a_graph_that_learns_nothing() -> None:
-    with pytest.raises(GraphError, match=r"graph 'mlp' changes no weights; make a training step of it"):
+    with pytest.raises(GraphError, match=r"graph 'mlp' updates no weights; turn it into a step"):
         data_parallel(perceptron(), 2)
     with pytest.raises(UnknownName, match="did you mean 'tree'"):
         data_parallel(training(perceptron()), 2, algorithm="tre")

@@ -208,7 +208,7 @@ def test_a_fused_plan_is_a_plan_of_the_operators():
     order = fusion.expand_order(plan.order)
     validate(Problem.build(graph, platform), Schedule(assignment, order=order))
     assert len(set(assignment.tolist())) == 2
-    with pytest.raises(GraphError, match="one value for each of 85 fused operators"):
+    with pytest.raises(GraphError, match="expected 85 values, one per fused operator"):
         fusion.expand([0, 1])
 
 

@@ -248,12 +248,12 @@ def test_what_cannot_be_split_is_said_in_a_sentence():
     graph = between(conv(batch=3))
     for arguments, error, sentence in (
         (("convv", "batch"), GraphError, "unknown operator of graph 'chain' 'convv'; did you mean 'conv'"),
-        ((9, "batch"), GraphError, "graph 'chain' has no operator 9; there are 0..2"),
+        ((9, "batch"), GraphError, "graph 'chain' has no operator 9; its operators are 0..2"),
         (("conv", "bath"), UnknownName, "unknown axis 'bath'; did you mean 'batch'"),
-        (("conv", "batch", 4), GraphError, "3 in steps of 1 cannot be divided as 4, a part would be empty"),
+        (("conv", "batch", 4), GraphError, "3 in steps of 1 cannot be divided as 4; a part would be empty"),
         (("conv", "output", 2, 8), GraphError, "8 in steps of 8 cannot be divided as 2"),
-        (("conv", "batch", 1), GraphError, "two positive ratios or more"),
-        (("conv", "batch", [1.0, -1.0]), GraphError, "two positive ratios or more"),
+        (("conv", "batch", 1), GraphError, "at least two positive ratios"),
+        (("conv", "batch", [1.0, -1.0]), GraphError, "at least two positive ratios"),
         (("before", "reduction"), GraphError, r"operator 'before' \(Relu\) cannot be split by reduction"),
     ):
         with pytest.raises(error, match=sentence):
