@@ -15,7 +15,7 @@ from hetgym.errors import ConfigError, shown
 class MaskedObservation(gym.Wrapper[Any, np.int64, Any, np.int64], gym.utils.RecordConstructorArgs):
     """Observations ``{"obs": what the environment gives, "mask": [A] int8, 1 where an action is legal}``.
 
-    Tianshou passes ``obs`` to networks, and its Q-learning takes actions, greedy and random ones, from ``mask``. With
+    Tianshou passes ``obs`` to networks; its Q-learning chooses greedy and random actions that ``mask`` allows. With
     ``observation="flat"`` networks get vectors without the mask. Infos have the same entries at all steps,
     without the results that end an episode, because Tianshou's buffers refuse values that only some steps have.
 

@@ -1,4 +1,4 @@
-"""ObjectiveReward: an environment whose return is about energy, rent, or a weighted sum."""
+"""ObjectiveReward: an environment whose return measures energy, rent, or a weighted sum."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hetgym.sim import objective as as_objective
 
 
 class ObjectiveReward(gym.Wrapper[Any, Any, Any, Any]):
-    """HetSchedule-v0 or HetDispatch-v0 with another objective than the makespan.
+    """HetSchedule-v0 or HetDispatch-v0 with an objective other than the makespan.
 
     The reward is 0 until the episode ends. Then it is one minus the objective's value relative to HEFT's plan under the
-    runtime of the environment: 0.05 means 5 % better. ``info`` gets ``objective``, that value, and what the problem
-    states of ``energy`` [J] and ``cost`` [currency].
+    runtime of the environment: 0.05 means 5 % better. ``info`` gets ``objective``, that value, and ``energy`` [J] and
+    ``cost`` [currency] if the problem states powers and prices.
 
     Args:
         env: a scalar HetSchedule-v0 or HetDispatch-v0.

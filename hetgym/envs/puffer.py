@@ -46,8 +46,8 @@ class LanePufferEnv(PufferEnv):
     Args:
         lanes: number of lanes; PufferLib calls them agents.
         buf: arrays that PufferLib shares between processes; None to allocate them.
-        seed: of lane 0, the following lanes taking the numbers after it, for resets that give none.
-        arguments: of the environment that ``env_id`` names, apart from ``observation``.
+        seed: seed of lane 0, for resets that give none; the following lanes take the numbers after it.
+        arguments: arguments of the environment that ``env_id`` names, apart from ``observation``.
 
     Raises:
         UnknownName: no such environment.

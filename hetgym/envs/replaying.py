@@ -14,20 +14,20 @@ def replay(problem: Any, episode: Replay, **arguments: Any) -> dict[str, Any]:
     """Play an episode again, in an environment with the arguments that the episode holds.
 
     Args:
-        problem: what it was played on, as ``env.unwrapped.replayable`` gives it while it lasts: a problem, a list of
-            jobs, a pipeline, or a graph and a platform. Else where the environment drew it from, such as a list of
-            problems, or None for the generators; these are drawn with the episode's seed.
+        problem: the episode's problem, as ``env.unwrapped.replayable`` gives it during the episode: a problem, a list
+            of jobs, a pipeline, or a graph and a platform. Or the source from which the environment drew it, such as a
+            list of problems, or None for a generator; the problem is then drawn with the episode's seed.
         episode: the value of ``info["replay"]``.
-        arguments: of the environment, beside those of the episode: such as ``observation``, or an object that a replay
-            does not hold (a cost model, a generator).
+        arguments: further arguments of the environment, such as ``observation``, or an object that a replay does not
+            hold (a cost model, a generator).
 
     Returns:
         The last ``info``.
 
     Raises:
         UnknownName: no such environment.
-        ConfigError: another problem, other arguments or another number of actions than the episode had, an object that
-            must be passed, or another makespan in the end.
+        ConfigError: the problem, the arguments or the number of actions differ from the episode's, an object must be
+            passed, or the makespan differs in the end.
     """
     given = problem if isinstance(problem, tuple) else (problem,)
     env = environment_of(episode.env_id)(*given, **_arguments(episode, arguments, drawn=problem is None))
@@ -59,7 +59,7 @@ def replay(problem: Any, episode: Replay, **arguments: Any) -> dict[str, Any]:
 
 
 def _arguments(episode: Replay, given: dict[str, Any], drawn: bool) -> dict[str, Any]:
-    """The arguments of the environment: those of the episode, and those given beside them.
+    """The arguments of the environment: those of the episode, and those given in addition.
 
     Args:
         episode: the episode.

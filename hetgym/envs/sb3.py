@@ -42,9 +42,9 @@ def make_vec_env(
         env_id: an id of :data:`~hetgym.envs.ENVIRONMENTS`, or all arguments of an environment as one value, such as
             ``hetgym.envs.HetDispatchArguments(jobs=2)``, whose fields editors and type checkers know.
         n_envs: number of lanes.
-        seed: of lane 0, the following lanes taking the numbers after it.
+        seed: seed of lane 0; the following lanes take the numbers after it.
         render_mode: ``"rgb_array"`` for ``render()`` and ``VecVideoRecorder``, or None.
-        arguments: of the environment, if it is named by its id.
+        arguments: arguments of the environment, if it is named by its id.
 
     Raises:
         UnknownName: no such environment.
@@ -61,7 +61,7 @@ def make_vec_env(
 class LaneVecEnv(VecEnv):
     """Lanes behind the interface of Stable-Baselines3: a finished lane begins its next episode in the same step.
 
-    The lanes are of this process, or of a cluster as :class:`~hetgym.envs.core.autoreset.Episodes`; for the other
+    The lanes are in this process, or in a cluster as :class:`~hetgym.envs.core.autoreset.Episodes`; for the other
     arguments see :func:`make_vec_env`.
 
     Raises:
@@ -80,7 +80,7 @@ class LaneVecEnv(VecEnv):
         self._actions: npt.NDArray[np.int64] = np.zeros(lanes.count, np.int64)
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Set the seeds of the next reset: of lane 0, the following lanes taking the numbers after it."""
+        """Set the seeds of the next reset: that of lane 0; the following lanes take the numbers after it."""
         return list(super().seed(as_seed(seed)))
 
     def reset(self) -> Observation:
@@ -99,7 +99,7 @@ class LaneVecEnv(VecEnv):
         """Take a decision in every lane; ConfigError if there has been no reset.
 
         Returns observations, rewards, flags of ended episodes, and infos. Where an episode ended, the observation is
-        that of the next one, and the info holds ``terminal_observation`` and ``episode`` beside the results.
+        that of the next one, and the info holds ``terminal_observation`` and ``episode`` besides the results.
         """
         taken = self.episodes.step(self._actions)
         infos = self._infos(taken.mask, taken.illegal)

@@ -25,7 +25,7 @@ class HetClusterArguments(ClusterArguments, LaneArguments):
     """
 
     elsewhere = {
-        field.name: "HetPipeline-v0 has it, training problems their own choices" for field in fields(Objective)
+        field.name: "HetPipeline-v0 has it; training problems state their choices" for field in fields(Objective)
     }
 
     _: KW_ONLY
@@ -61,15 +61,15 @@ class HetClusterEnv(LaneEnv):
     included. :class:`HetPipelineEnv` cuts single pipelines.
 
     ## Action space
-    ``Discrete(max_actions)``. The first action k chooses the k-th setting with a plan: data degree, micro-batch,
+    ``Discrete(max_actions)``. The first action k chooses the k-th setting that has a plan: data degree, micro-batch,
     schedule and chunks, in the order of :meth:`~hetgym.parallel.TrainingProblem.settings`. The second chooses 1 + k
-    stages. Then the layers come one by one: 0 stays in the stage, 1 + o begins the next one on option o: a group of
+    stages. Then the layers come one by one: 0 stays in the stage; 1 + o begins the next one on option o, a group of
     GPUs of some pool and tensor degree for each replica. With several chunks the rounds after the first take the
     options of the first. :meth:`actions` turns a planner's plan into actions.
 
     Actions after which no plan fits the GPUs and their memory are masked; with one chunk the mask is exact. With
-    several it counts GPUs, layers and the memory of what is placed, so an episode may end with a plan that does not
-    fit.
+    several it checks GPUs, layers and the memory of the placed layers only, so an episode may end with a plan that
+    does not fit.
     <<illegal actions>>
 
     ## Observation space
@@ -89,8 +89,8 @@ class HetClusterEnv(LaneEnv):
     <<narrow>>
 
     ## Rewards
-    The return of an episode is exactly ``1 - value / reference``, but at least -1, which is that of a plan that does
-    not fit. The reference is the best uniform grid, or without one the plan of
+    The return of an episode is exactly ``1 - value / reference``, but at least -1, the return of a plan that does
+    not fit. The reference is the best uniform grid or, if there is none, the plan of
     :func:`~hetgym.baselines.parallel.search`.
 
     ``reward="dense"`` pays at each step the decrease of a potential, divided by the reference. The potential is
@@ -112,9 +112,9 @@ class HetClusterEnv(LaneEnv):
     ```python
     import gymnasium as gym, hetgym
     env = gym.make("HetCluster-v0", problem=problem)  # a TrainingProblem
-    env = gym.make("hetgym:HetCluster-v0")  # small random ones
+    env = gym.make("hetgym:HetCluster-v0")  # small random problems
     ```
-    Problems come from ``problem`` or ``generator``; without any, from :class:`~hetgym.parallel.RandomSteps`.
+    Problems come from ``problem`` or ``generator``; by default from :class:`~hetgym.parallel.RandomSteps`.
 
     Args:
         problem: a TrainingProblem, or a list of these.
@@ -128,8 +128,8 @@ class HetClusterEnv(LaneEnv):
 
     Raises:
         ConfigError, UnknownName: an invalid argument; the message says which ones are valid.
-        ProblemError: a problem that exceeds the padding, that has no plan within memory, or with too many GPUs for the
-            tables behind the mask.
+        ProblemError: a problem that exceeds the padding, that has no plan within memory, or that has too many GPUs for
+            the tables behind the mask.
 
     ## Version history
     - v0: first release.

@@ -38,7 +38,7 @@ class PoolColumn(Column):
     """Columns of ``obs["devices"]``."""
 
     GPUS = "GPUs of the cluster", "GPUs of the pool"
-    LEFT = "GPUs of the pool", "those that no stage holds"
+    LEFT = "GPUs of the pool", "GPUs that no stage holds"
     MEMORY = "largest memory", "memory of a GPU"
 
 

@@ -16,7 +16,7 @@ Rule = Literal["random", "worst", "eft", "raise"]
 """Replacement of an illegal action: a legal one drawn at random; the legal one of the latest, or the earliest,
 estimated finish; or an :class:`~hetgym.errors.IllegalAction`, before anything has changed."""
 
-TOLD, SETTLED = 0.1, 200  # Share of illegal actions of which is warned once, after this many actions
+TOLD, SETTLED = 0.1, 200  # A share of illegal actions above this is warned of once, after this many actions
 
 
 def stream_of(rng: np.random.Generator) -> int:
@@ -30,7 +30,7 @@ def replacement(rule: Rule, legal: npt.NDArray[np.int64], estimates: FloatArray,
     """The legal action that is executed instead of an illegal one.
 
     Args:
-        rule: of the environment, not ``"raise"``.
+        rule: rule of the environment, not ``"raise"``.
         estimates: [A] estimated finish of each action [s]; read unless at random. Infinite ones come last.
         stream: see :func:`stream_of`.
         count: number of illegal actions of the episode before this one.
@@ -79,7 +79,7 @@ class Legality:
 
         Args:
             actions: [L] the agent's.
-            deciding: [L] true for lanes whose action counts.
+            deciding: [L] true for lanes whose action is executed.
             mask: [L, A] 1 where an action is legal.
 
         Raises:

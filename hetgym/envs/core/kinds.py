@@ -17,7 +17,7 @@ IDS = {
 
 
 def require_kind(kind: str, of: Any) -> None:
-    """Refuse another environment than a policy of some kind plays.
+    """Refuse an environment of another kind than a policy plays.
 
     Raises:
         ConfigError: the lanes or the space of observations are those of an environment of another kind, or of flat

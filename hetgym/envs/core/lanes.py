@@ -97,20 +97,20 @@ class Lanes(abc.ABC):
         hidden: true to keep arrays of keys that the level does not contain.
 
     Attributes:
-        observation_space: of one lane.
-        action_space: of one lane.
+        observation_space: space of the observations of one lane.
+        action_space: space of the actions of one lane.
         arrays: [L, …] by key: the observations; overwritten in place by every step.
         mask: [L, A] int8, 1 where an action is legal.
         reward: [L] of the last step.
         over: [L] true where the lane's episode is over, or has not begun.
         legality: replaces and counts illegal actions.
         split: name of the set of problems, which salts the generators.
-        source: where problems come from.
+        source: the source of problems.
         busy: held by a thread that steps or begins episodes: kernels write into arrays of all lanes.
         fresh: [L] true where an episode is prepared, which the lane's next step opens.
         names: [L] names of the problems.
         seeds: [L] seeds of the resets that began the episodes; None where a reset had none.
-        kind: of the decisions, one of :data:`~hetgym.envs.core.kinds.IDS`.
+        kind: kind of the decisions, one of :data:`~hetgym.envs.core.kinds.IDS`.
         options: names of the options of a reset.
         narrow: keys that the levels ``candidates`` and ``flat`` contain; ``flat`` concatenates them in this order, row
             by row.
@@ -196,7 +196,7 @@ class Lanes(abc.ABC):
 
         Args:
             rng: the source of all randomness.
-            seed: of that generator, if it was made for this episode.
+            seed: seed of that generator, if it was made for this episode.
 
         Raises:
             ConfigError: an unknown option, or an invalid value of one.
@@ -249,7 +249,7 @@ class Lanes(abc.ABC):
 
     @abc.abstractmethod
     def outcome(self, lane: int) -> dict[str, Any]:
-        """What an environment says of an episode that has ended."""
+        """What an environment reports about an episode that has ended."""
 
     def replay(self, lane: int, actions: Sequence[int], makespan: float, **more: Any) -> Replay:
         """The lane's episode, which has ended, as a value; ``more`` are further attributes of it."""

@@ -22,8 +22,8 @@ The mask comes as ``obs["action_mask"]`` (int8), ``info["action_mask"]`` and :me
 vector.""",
     "problem sources": """\
 Problems come from one of ``problem`` (a Problem, a path, or a list), ``graph`` and ``platform`` (objects, names or
-paths, or lists), ``suite`` (a name or path) or ``generator`` (a family's name or ``callable(rng) -> Problem``); without
-any, from a mix of random graphs of 30 to 80 operators on 4 devices.""",
+paths, or lists), ``suite`` (a name or path) or ``generator`` (a family's name or ``callable(rng) -> Problem``). If none
+is given, they are a mix of random graphs of 30 to 80 operators on 4 devices.""",
     "problem": """\
 problem: a Problem, a path, or a list of these.
 <<graph>>
@@ -36,10 +36,10 @@ costs: cost model of graphs on platforms, or its name.""",
 graph: a DataflowGraph, a zoo name or a path, or a list of these; needs ``platform``.
 platform: a Platform, a preset's name or a path, or a list of these; needs ``graph``.""",
     "pool": """\
-pool: number of generated problems from which episodes draw: one that was drawn before begins many times as fast. By
-    default 256 in vector environments, shared out among the lanes, and None, a new problem for every episode, in
-    others. The first episode after a reset with a seed has a new problem, too; its seed, the lane and the split decide
-    which ones follow.
+pool: number of generated problems from which episodes draw; an episode on one that was drawn before begins many times
+    as fast. By default 256 in vector environments, shared out among the lanes, and None in scalar ones: a new problem
+    for every episode. The first episode after a reset with a seed has a new problem, too; its seed, the lane and the
+    split decide which ones follow.
 pool_plays: how many times a problem of the pool is played on average before a new one replaces it: 16 by default, 200
     in HetSplit-v0; None keeps them all.""",
     "common": """\

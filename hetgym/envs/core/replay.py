@@ -38,7 +38,7 @@ class Replay:
         arguments: name and value of each argument of the environment that the episode depends on, unless it is the
             default; see :func:`recorded`. None if they are not known.
         gap: mean time between arrivals of several jobs [s].
-        makespan: of the episode [s]; None if it is not known.
+        makespan: makespan of the episode [s]; None if it is not known.
     """
 
     problem: str
@@ -68,7 +68,7 @@ def recorded(arguments: Arguments) -> tuple[tuple[str, Any], ...]:
 
 
 def influences(of: type[Arguments]) -> dict[str, Any]:
-    """The arguments of an environment on which episodes depend, beside the problem -> their defaults as plain values.
+    """The arguments of an environment on which episodes depend, besides the problem -> their defaults as plain values.
 
     Args:
         of: the dataclass of the arguments.

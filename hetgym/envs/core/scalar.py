@@ -42,7 +42,7 @@ class LaneEnv(gym.Env[Observation, np.int64]):
         """Begin an episode.
 
         Args:
-            seed: of the draw of this and later problems.
+            seed: seed for the draw of this and later problems.
             options: see the environment's own documentation.
 
         Raises:

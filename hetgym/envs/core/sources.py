@@ -110,9 +110,9 @@ class Source(Generic[Item, Sizes]):
         """The problem of the next episode.
 
         Args:
-            rng: of the lane; all randomness comes from it. A single item needs no draw.
+            rng: generator of the lane; all randomness comes from it. A single item needs no draw.
             lane: number of the lane, counted from the first that draws here.
-            seed: of the reset, if it had one: then the problem is new.
+            seed: seed of the reset, if it had one: then the problem is new.
 
         Raises:
             ConfigError: a generator returned something other than a problem of this kind.
@@ -223,7 +223,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def together(graph: Any, platform: Any) -> None:
-    """Refuse a graph without a platform, and a platform without a graph; a name that does not exist is told first.
+    """Refuse a graph without a platform, and a platform without a graph; an unknown name is reported first.
 
     Raises:
         ConfigError: only one is given; or any error of :func:`as_graph` and :func:`as_platform`.

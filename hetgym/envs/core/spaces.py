@@ -55,7 +55,7 @@ class KindSpace(spaces.Dict):
 
     Args:
         parts: space of each key.
-        kind: of the decisions, one of :data:`~hetgym.envs.core.kinds.IDS`.
+        kind: kind of the decisions, one of :data:`~hetgym.envs.core.kinds.IDS`.
         level: ``graph`` or ``candidates``.
     """
 
@@ -99,9 +99,9 @@ def level_space(space: spaces.Dict, narrow: Sequence[str], level: str, kind: str
     """The space of a level of observation.
 
     Args:
-        space: of the level ``graph``.
+        space: the space of the level ``graph``.
         narrow: keys that the other levels contain; ``flat`` concatenates them in this order, row by row.
-        kind: of the decisions, one of :data:`~hetgym.envs.core.kinds.IDS`.
+        kind: kind of the decisions, one of :data:`~hetgym.envs.core.kinds.IDS`.
     """
     if level != "flat":
         return KindSpace(space.spaces if level == "graph" else {key: space[key] for key in narrow}, kind, level)

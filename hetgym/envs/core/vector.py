@@ -89,11 +89,11 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         """Begin episodes.
 
         Args:
-            seed: of lane 0, the following lanes taking the numbers after it; or one for each lane.
+            seed: seed of lane 0, to which each further lane adds 1; or one for each lane.
             options: for every lane; ``reset_mask``, [L] bool, resets only some.
 
         Raises:
-            ConfigError: an unknown option, an invalid mask, or another number of seeds than lanes.
+            ConfigError: an unknown option, an invalid mask, or a number of seeds other than that of lanes.
             ProblemError: a problem exceeds the padding.
         """
         options = as_options(options)
@@ -108,7 +108,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         """Take a decision in every lane.
 
         A lane whose episode has just ended begins the next one: in this step (``SameStep``; the last
-        observation and info stand in ``infos["final_obs"]`` and ``infos["final_info"]``), in the next,
+        observation and info are in ``infos["final_obs"]`` and ``infos["final_info"]``), in the next,
         which ignores its action (``NextStep``), or when it is reset by hand (``Disabled``).
 
         Raises:

@@ -131,7 +131,7 @@ def _plan(r: DispatchRecord, switches: Switches, lane: int, tries: int) -> None:
 def _next_finish(p: ProblemArrays, s: State, run: Progress, otherwise: float) -> float:
     """Estimated time of the next finish of an operator [s], until which waiting lasts if nothing else happens.
 
-    Where nothing runs or is queued, waiting would last until a job arrives or a device changes, which nobody foresees:
+    Where nothing runs or is queued, waiting would last until a job arrives or a device changes, which is unknown:
     the current time plus ``otherwise`` [s], which should be long.
     """
     least = np.inf

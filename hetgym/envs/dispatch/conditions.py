@@ -96,7 +96,7 @@ def with_changes(
     """Conditions with random slow-downs and losses added.
 
     Args:
-        conditions: of all episodes; they give the numbers of changes.
+        conditions: conditions of all episodes; they give the numbers of changes.
         horizon: time within which the changes happen [s].
     """
     order = rng.permutation(problem.num_devices)

@@ -62,11 +62,11 @@ class HetDispatchEnv(ScheduleEnv):
     <<machine>>
 
     The agent schedules online, during the simulated run: whenever operators are ready, it commits one of them to
-    a device, or waits. Data move when the decision is made. Run times may be noisy, further jobs may arrive, devices
-    may slow down or be lost. :class:`HetScheduleEnv` places all operators before the run instead.
+    a device, or waits. The operator's inputs are sent when the decision is made. Run times may be noisy, further jobs
+    may arrive, and devices may slow down or be lost. :class:`HetScheduleEnv` places all operators before the run.
 
     ## Action space
-    ``Discrete(candidates * max_devices + 1)``: action ``k * max_devices + d`` commits candidate k to device d, the last
+    ``Discrete(candidates * max_devices + 1)``: action ``k * max_devices + d`` commits candidate k to device d; the last
     one waits until an operator finishes or arrives, or a device changes. Candidates are the ready operators of highest
     upward rank; with ``objective="job-time"`` those of the jobs with the least work left. ``info["hidden"]`` is the
     number of ready operators that are not offered.
@@ -75,7 +75,7 @@ class HetDispatchEnv(ScheduleEnv):
     <<illegal actions>>
 
     ## Observation space
-    With ``observation="graph"`` a ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``,
+    ``observation="graph"`` gives a ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``,
     ``E = max_edges`` and ``D = max_devices``; K is ``candidates``. Times are shares of the reference's value, clipped
     to [0, 10].
 
@@ -92,15 +92,15 @@ class HetDispatchEnv(ScheduleEnv):
     | ``action_mask`` | [K D + 1] | 1 where legal |
 
     ``observation="candidates"`` contains only ``candidates``, ``devices``, ``action_mask`` and ``now``; it is several
-    times as fast. ``observation="flat"`` is the same as one ``Box`` for plain MLP policies.
+    times as fast. ``observation="flat"`` gives the same values as one ``Box``, for plain MLP policies.
     :meth:`graph_view` gives the state as a networkx graph for inspection.
 
     ## Rewards
     The return of an episode is exactly ``1 - value / reference``: +0.05 is 5 % shorter. The value is the makespan, or
     with ``objective="job-time"`` the mean time that jobs take, from arrival to their last finish; the candidates'
-    columns estimate the same. The reference is that of a run under the same noise, arrivals and changes in which the
-    ready operator of highest upward rank always goes to the device of earliest estimated finish; with ``"job-time"``
-    that of the job with the least work left.
+    columns estimate the same. The reference is the value of a run under the same noise, arrivals and changes. In that
+    run the ready operator of highest upward rank, or with ``"job-time"`` that of the job with the least work left,
+    always goes to the device of earliest estimated finish.
 
     ``reward="dense"`` pays at each step the decrease of a potential, divided by the reference. The potential is the
     reference before the first step; then an estimated lower bound on the value given the decisions so far; at the end
@@ -109,15 +109,15 @@ class HetDispatchEnv(ScheduleEnv):
     ## Starting state
     A problem is drawn from the source with the environment's generator, or forced with
     ``reset(options={"problem": …})``, which may be a list of jobs. ``options["conditions"]`` is the seed from which
-    noise, arrivals and changes are drawn, ``options["gap"]`` the mean time between arrivals [s]. Nothing is committed.
+    noise, arrivals and changes are drawn; ``options["gap"]`` is the mean time between arrivals [s]. No operator is
+    committed.
 
     ## Episode end
     Terminated when every operator has run; never truncated. The last ``info`` holds ``makespan``, ``value`` and
-    ``reference`` [s], ``slr`` and ``speedup`` over the best single device (without noise, arrivals and changes, which
-    that would not meet), ``schedule`` (:class:`hetgym.Schedule`),
-    ``trace`` (:class:`hetgym.sim.Trace`, the finished run; a fixed schedule moves its data earlier, so simulating
-    ``schedule`` may give a shorter makespan), ``reward_terms`` (they sum to the return) and ``replay``
-    (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
+    ``reference`` [s], ``slr``, ``speedup`` (over the best single device, without noise, arrivals and changes),
+    ``schedule`` (:class:`hetgym.Schedule`), ``trace`` (:class:`hetgym.sim.Trace`, the finished run; a fixed schedule
+    moves its data earlier, so simulating ``schedule`` may give a shorter makespan), ``reward_terms`` (they sum to the
+    return) and ``replay`` (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
 
     ## Arguments
     ```python
@@ -134,26 +134,26 @@ class HetDispatchEnv(ScheduleEnv):
         runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
         completion: the heuristic that completes the run for the ``completion`` feature: ``"eft+oct"``, ``"eft"`` or
             ``"off"``. It costs two roll-outs for each action, which take most of the time of a step: one commits
-            operators as they become ready, one by rank; the better one counts. See also ``tries``.
+            operators as they become ready, one by rank; the feature is the better result. See also ``tries``.
         <<common>>
         <<padding>>
         candidates: operators offered at a time.
         noise: standard deviation of the logarithm of run times, drawn anew for each episode.
         jobs: problems drawn for an episode, on the machine of the first.
-        gap: mean time from one job's arrival to the next, over the mean makespan of HEFT for
+        gap: mean time from one job's arrival to the next, as a multiple of HEFT's mean makespan for
             the source's problems.
-        changes: :class:`hetgym.sim.SlowDown` and :class:`hetgym.sim.Loss` of every episode.
+        changes: the :class:`hetgym.sim.SlowDown` and :class:`hetgym.sim.Loss` objects of every episode.
         slow_downs: slow-downs drawn for each episode, within the time of an undisturbed run.
         losses: losses drawn for each episode, within the time of an undisturbed run. A device is drawn only if every
             operator can run on another one that is left, so there may be fewer losses than asked for, or none.
         objective: ``"makespan"``, or ``"job-time"``: the mean over jobs of the time from arrival to the last finish.
-        tries: changes tried before each decision, for each job that is left, to a plan for all operators that are
-            left; fewer where these are more than 1024, and ten times as many before the first decision and when a job
-            has arrived or a device was lost. A third roll-out behind ``completion`` and ``flow`` follows
-            the plan. Off by default.
-        deadline: time that each job has from its arrival, over the makespan of HEFT for that job alone. At the end,
-            ``info`` has ``miss_rate``, the share of jobs that ended later, and ``tardiness``, the mean time by which
-            jobs were late [s]. 0, the default, for no deadlines.
+        tries: number of changes, for each job left, that are tried before each decision on a plan for all operators
+            left. Fewer are tried if more than 1024 operators are left, and ten times as many before the first
+            decision and when a job has arrived or a device was lost. A third roll-out behind ``completion`` and
+            ``flow`` follows the plan. Off by default.
+        deadline: time that each job has from its arrival, as a multiple of HEFT's makespan for that job alone. At the
+            end, ``info`` has ``miss_rate``, the share of jobs that ended later, and ``tardiness``, the mean time by
+            which jobs were late [s]. 0, the default, sets no deadlines.
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
             printed after each step).
 

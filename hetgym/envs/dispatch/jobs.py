@@ -85,7 +85,7 @@ def arrivals(problems: Sequence[Problem], gap: float, rng: np.random.Generator) 
 
 
 class Jobs(NamedTuple):
-    """The jobs whose ends count: all that arrive, or a single one that stands for the whole run."""
+    """The jobs whose ends the objective averages: all that arrive, or a single one for the whole run."""
 
     job: IntArray  # [n] job of each operator
     came: FloatArray  # [j] arrival of each job [s]
@@ -104,7 +104,7 @@ def deadlines(
 
 
 def counted(problems: Sequence[Problem], release: FloatArray, objective: str) -> Jobs:
-    """The jobs whose ends count for an objective.
+    """The jobs whose ends an objective averages.
 
     Args:
         release: [n] time at which each operator becomes known [s].

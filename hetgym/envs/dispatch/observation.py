@@ -13,8 +13,8 @@ from hetgym.envs.place.observation import CandidateColumn, DeviceColumn, Operato
 class DispatchDeviceColumn(Column):
     """Columns of ``obs["devices"]`` in HetDispatch-v0."""
 
-    BUSY = "reference", "summed run time of what is committed to it"
-    BACKLOG = "reference", "time from now until all of that would be done"
+    BUSY = "reference", "summed run time of the operators committed to it"
+    BACKLOG = "reference", "time from now until all of these would be done"
     SHARE = "-", "share of the committed operators that it runs"
     TOTAL_COST = DeviceColumn.TOTAL_COST.unit, DeviceColumn.TOTAL_COST.meaning
     QUEUED = "1/8 operator", "operators committed to it that have not started"

@@ -1,6 +1,6 @@
 """Plans: a device and a turn for every operator that is left of a run, and the end of the run if they are kept to.
 
-A plan is kept from decision to decision. What is committed leaves it, what becomes known enters it. Like the roll-outs
+A plan is kept from decision to decision. Committed operators leave it, newly known ones enter it. Like the roll-outs
 of :mod:`hetgym.envs.dispatch.rollouts` it is judged by the present costs, without noise. While these commit every
 operator that they come to, a plan also makes operators wait: none is committed to a device before those of earlier
 turns there are, and it requests its inputs only then, as it would in the run.
@@ -25,7 +25,7 @@ NOTHING, AS_PLANNED = -1, -2  # Stand for an operator: none is committed until t
 # ``turn`` is its inverse there.
 @step
 def refresh(tables: DispatchTables, run: Progress, plan: Plan) -> bool:
-    """Drop what is committed, and append what is new, for which the plan has no device yet; true if anything is new.
+    """Drop committed operators, and append new ones, for which the plan has no device yet; true if there are any.
 
     After the loss of a device everything is new, for operators that had been committed may be left once more.
     """
@@ -53,7 +53,7 @@ def refresh(tables: DispatchTables, run: Progress, plan: Plan) -> bool:
 
 @step
 def jobs_left(tables: DispatchTables, plan: Plan) -> int:
-    """Number of jobs that the plan holds operators of."""
+    """Number of jobs that have operators in the plan."""
     for j in range(len(tables.left)):
         tables.left[j] = 0.0
     for k in range(plan.many[0]):

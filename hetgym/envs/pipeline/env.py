@@ -61,9 +61,9 @@ class HetPipelineEnv(LaneEnv):
     the next one with this block on a device of its choice. When all blocks are placed, the cut is evaluated as in
     :mod:`hetgym.pipeline` (:class:`HetClusterEnv` plans whole training steps on clusters):
 
-    - ``objective="throughput"``: the time between two results in steady state,
-      :meth:`~hetgym.pipeline.PipelineProblem.max_load`: the largest load of a device, which is the time of its
-      blocks plus the time to fetch or send, once, each tensor that crosses the ends of its stage;
+    - ``objective="throughput"``: the time between two results in steady state, which is the largest load of a device,
+      :meth:`~hetgym.pipeline.PipelineProblem.max_load`: the time of its blocks plus the time to fetch or send, once,
+      each tensor that crosses the ends of its stage;
     - ``"latency"``: the time at which the last of ``requests`` requests leaves the last stage
       (:class:`~hetgym.pipeline.FlowShop` of the loads);
     - ``"training"``: one step of ``micro_batches`` micro-batches under ``schedule``
@@ -80,8 +80,8 @@ class HetPipelineEnv(LaneEnv):
     The first block must choose a device, and a device holds one stage. Under ``schedule="interleaved"`` the
     device of the first stage may be chosen again: then a second round of pieces begins, on the same devices in
     the same order, and must be completed; there are up to ``chunks`` rounds. A further round may only begin if
-    the number of micro-batches is a multiple of the number of stages, and every decision must leave a way to end
-    with the running round. An episode of one round is 1F1B.
+    the number of micro-batches is a multiple of the number of stages, and every decision must allow an end with the
+    running round. With one round the schedule is 1F1B.
 
     Actions whose stage cannot run or does not fit into memory, or that would leave blocks without a device, are
     masked. The mask is exact, so there is always a legal action. If no cut at all fits into memory, the episode ignores
@@ -109,10 +109,10 @@ class HetPipelineEnv(LaneEnv):
     ## Rewards
     The return of an episode is exactly ``1 - value / reference``. The reference is the least value of: each
     single device that can run everything; the equal cut over all devices in the order of their numbers,
-    and the equal cut over the devices of each kind. An equal cut has as many stages as devices, or as there
-    are blocks if these are fewer, and stage k of p begins at block k n // p; under ``"interleaved"`` each
-    possible number of rounds counts. Cuts that exceed the memory do not count; if none is left,
-    the reference is the value of the cut that fills the last stages first.
+    and the equal cut over the devices of each kind. An equal cut of n blocks has as many stages as devices, but
+    at most n; stage k of p begins at block k n // p. Under ``"interleaved"`` each possible number of rounds is
+    tried. Cuts that exceed the memory are left out; if none remains, the reference is the value of the cut that
+    fills the last stages first.
 
     ``reward="dense"`` pays at each step the decrease of a potential, divided by the reference. The potential is
     the reference before the first step; then a proven lower bound on the value of any cut that extends the
@@ -120,13 +120,13 @@ class HetPipelineEnv(LaneEnv):
 
     ## Starting state
     A pipeline is drawn from the source with the environment's generator, or forced with
-    ``reset(options={"problem": …})``. Nothing is placed.
+    ``reset(options={"problem": …})``. No block is placed.
 
     ## Episode end
     Terminated when every block is placed; never truncated. The last ``info`` holds ``value`` (also as ``makespan``) and
     ``reference`` [s]; ``optimal``, the least value of any cut that can be played: for the throughput by the dynamic
     program of :func:`~hetgym.baselines.pipeline.contiguous_dp` along the same order, for the latency by a similar one
-    if the pipeline is small; NaN if it takes more than ``hetgym.baselines.pipeline.optima.MAX_STEPS`` steps, for
+    if the pipeline is small; NaN if that takes more than ``hetgym.baselines.pipeline.optima.MAX_STEPS`` steps, for
     training, and if no cut fits into memory; ``slr`` (value over a lower bound), ``speedup`` (over the best single
     device), ``stages`` (first block, end, device), ``reference_stages`` (of the reference's cut), ``loads`` (seconds of
     each device for one request, all passes), ``memory`` (bytes of each device), ``within_memory``, ``reward_terms``
@@ -141,7 +141,7 @@ class HetPipelineEnv(LaneEnv):
     ```
     Pipelines come from one of ``problem`` (a :class:`~hetgym.pipeline.PipelineProblem`, a
     :class:`~hetgym.pipeline.TrainingPipeline`, a path to a file of dnn-partitioning, or a list), ``graph`` and
-    ``platform`` (objects, names or paths, or lists) or ``generator`` (``callable(rng)``); without any, from
+    ``platform`` (objects, names or paths, or lists) or ``generator`` (``callable(rng)``); if none is given, from
     :class:`~hetgym.pipeline.RandomChains`. A PipelineProblem does not describe training: its backward and weight passes
     are assumed to be as long as the forward pass, its state three times the weights, and no activations
     are kept. A TrainingPipeline gives these itself.
@@ -156,11 +156,11 @@ class HetPipelineEnv(LaneEnv):
         costs: cost model of graphs on platforms.
         blocks: the kind of blocks that are never cut in a graph, see :data:`hetgym.pipeline.BLOCKS`.
         objective: ``"throughput"``, ``"latency"`` or ``"training"``.
-        requests: number of requests of the latency.
-        schedule: of a training step: ``"gpipe"``, ``"1f1b"``, ``"interleaved"`` or ``"zb-h1"``.
+        requests: number of requests for the latency.
+        schedule: schedule of a training step: ``"gpipe"``, ``"1f1b"``, ``"interleaved"`` or ``"zb-h1"``.
         micro_batches: number of micro-batches of a training step.
         chunks: largest number of pieces on a device under ``"interleaved"``.
-        optimizer: of graphs: ``"sgd"``, ``"momentum"`` or ``"adam"``.
+        optimizer: optimiser of graphs: ``"sgd"``, ``"momentum"`` or ``"adam"``.
         optimal: true to compute the optimum.
         completion: true if ``completion`` and ``regret`` rate how well the rest can be cut, by tables that take a
             millisecond for each small pipeline: exactly for the throughput, approximately for the latency, and
@@ -238,7 +238,7 @@ class HetPipelineEnv(LaneEnv):
         ``hetgym.simulate`` of the two gives the episode's value.
 
         Returns:
-            None for the throughput, which no finite run has.
+            None for the throughput, which only endless runs have.
 
         Raises:
             ConfigError: no episode has been finished since the last reset.

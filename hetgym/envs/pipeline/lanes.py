@@ -134,7 +134,7 @@ class PipelineLanes(RecordLanes):
         return self.instance(lane).problem
 
     def replayable(self, lane: int) -> Pipeline:
-        """The pipeline of the lane's episode, with its backward pass if that counts."""
+        """The pipeline of the lane's episode, with its backward pass if it trains."""
         instance = self.instance(lane)
         return instance.training if self.rules.code == TRAINING else instance.problem
 

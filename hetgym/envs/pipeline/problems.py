@@ -60,7 +60,7 @@ class PipelineArguments(PoolArguments):
         """The source.
 
         Raises:
-            ConfigError: sources that exclude or lack each other, or what is said of graphs without any.
+            ConfigError: sources that exclude or lack each other, or arguments about graphs without a graph.
         """
         given = sources.only_one(problem=self.problem, graph=self.graph, generator=self.generator)
         sources.together(self.graph, self.platform)

@@ -20,7 +20,7 @@ def pipeline_text(instance: CutProblem, stages: Cut, times: FloatArray, value: f
 
     Args:
         times: [stages] seconds of each for one request, all passes.
-        value: of the finished cut, NaN before [s].
+        value: value of the finished cut, NaN before [s].
     """
     n, turn = len(instance.names), stages[-1][1] if stages else 0
     scale, unit = time_unit(instance.reference)

@@ -56,22 +56,22 @@ class HetScheduleEnv(ScheduleEnv):
     ## Description
     <<machine>>
 
-    Operators come in the order of their upward rank (the order of HEFT). The agent chooses a device for each, and the
-    operator starts there as HEFT for the chosen runtime would start it: in the first idle gap that is long enough, its
-    inputs booked on links if transfers may wait. When all are placed, the schedule is simulated under the runtime,
-    which gives its makespan. Choosing HEFT's devices gives HEFT's schedule, and a return of exactly 0.
-    :class:`HetDispatchEnv` schedules during the run instead.
+    Operators come in the order of their upward rank (the order of HEFT). The agent chooses a device for each. The
+    operator starts there as HEFT for the chosen runtime would start it: in the first idle gap that is long enough. If
+    transfers may wait, its inputs are booked on links. When all operators are placed, the schedule is simulated under
+    the runtime, which gives its makespan. Choosing HEFT's devices gives HEFT's schedule, and a return of exactly 0.
+    :class:`HetDispatchEnv` schedules during the run.
 
     ## Action space
     ``Discrete(max_devices)``: the device of the current operator.
 
-    Devices that do not exist or cannot run the operator are masked, and with ``memory="mask"`` those whose capacity the
-    weights placed there and the largest working set would surely exceed (if that leaves none, the one with the most
-    room is legal).
+    Devices that do not exist or cannot run the operator are masked. ``memory="mask"`` also masks those whose capacity
+    the weights placed there plus the largest working set would surely exceed; if none is left, the device with the
+    most room is legal.
     <<illegal actions>>
 
     ## Observation space
-    With ``observation="graph"`` a ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``,
+    ``observation="graph"`` gives a ``Dict`` of fixed shapes, padded with zeros to ``N = max_operators``,
     ``E = max_edges`` and ``D = max_devices``. Times are shares of the reference makespan, clipped to [0, 10].
 
     | key | shape | what |
@@ -86,7 +86,7 @@ class HetScheduleEnv(ScheduleEnv):
     | ``action_mask`` | [D] | 1 where legal |
 
     ``observation="candidates"`` contains only ``candidates``, ``devices`` and ``action_mask``; it is several times as
-    fast. ``observation="flat"`` is the same as one ``Box`` for plain MLP policies.
+    fast. ``observation="flat"`` gives the same values as one ``Box``, for plain MLP policies.
     :meth:`graph_view` gives the state as a networkx graph for inspection.
 
     ## Rewards
@@ -100,7 +100,7 @@ class HetScheduleEnv(ScheduleEnv):
 
     ## Starting state
     A problem is drawn from the source with the environment's generator, or forced with
-    ``reset(options={"problem": …})``. Nothing is placed. ``options["order"]`` gives another order of decisions.
+    ``reset(options={"problem": …})``. No operator is placed. ``options["order"]`` gives another order of decisions.
 
     ## Episode end
     Terminated when every operator is placed; never truncated. The last ``info`` holds ``makespan`` and ``reference``
@@ -121,8 +121,8 @@ class HetScheduleEnv(ScheduleEnv):
     Args:
         <<problem>>
         decode: start times of the final placement: ``"insertion"`` (HEFT's rule), ``"append"``,
-            ``"bottom-level"`` (insertion in the order of the placement's own bottom levels), or ``"best"`` of
-            the three.
+            ``"bottom-level"`` (insertion in the order of the placement's own bottom levels), or ``"best"``, the best
+            of the three.
         runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`; operators are placed for it, too.
         completion: the heuristic that completes the schedule for the ``completion`` feature: ``"eft+oct"``, ``"eft"``
             or ``"off"``. It costs a roll-out for each action, which takes most of the time of a step.

@@ -49,7 +49,7 @@ class ProblemArguments(PoolArguments):
         """The source.
 
         Raises:
-            ConfigError: sources that exclude or lack each other, or what is said of graphs without any.
+            ConfigError: sources that exclude or lack each other, or arguments about graphs without a graph.
         """
         given = sources.only_one(problem=self.problem, graph=self.graph, suite=self.suite, generator=self.generator)
         sources.together(self.graph, self.platform)

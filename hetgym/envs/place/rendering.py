@@ -45,7 +45,7 @@ def place_text(instance: ScheduleInstance, trace: Trace, finish: FloatArray, cur
     Args:
         finish: [d] finish of the current operator on each device [s]; inf where it cannot run.
         current: the current operator; -1 at the end.
-        makespan: of the finished episode [s].
+        makespan: makespan of the finished episode [s].
     """
     problem, decided = instance.problem, trace.assignment >= 0
     end = float(trace.finish[decided].max()) if decided.any() else 0.0

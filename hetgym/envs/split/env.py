@@ -50,24 +50,24 @@ class HetSplitEnv(LaneEnv):
     ## Description
     Where one operator takes most of the time, placing whole operators leaves devices idle. An operator that is split
     into parts can run on several devices at once, which pays if it saves more time than scattering operands and
-    gathering results costs. The operators that take longest, each on its fastest device, come in descending order of
-    their time. The agent leaves each whole or picks an entry of a menu: an axis, a number of parts, and equal parts or
-    parts proportional to the speeds of the devices. The graph is rewritten with scatter, gather and sum operators;
-    where neighbours are split into the same parts these cancel and the parts stay where they are. The cost model prices
-    parts at their own shapes. An inner scheduler, HEFT by default, then places the graph.
+    gathering results costs. The agent decides on the operators that take longest, each on its fastest device, in
+    descending order of that time. It leaves each whole or picks an entry of a menu: an axis, a number of parts, and
+    equal parts or parts proportional to the speeds of the devices. The graph is rewritten with scatter, gather and sum
+    operators; where neighbours are split into the same parts, these cancel, and the parts stay where they are. The cost
+    model prices parts at their own shapes. An inner scheduler, HEFT by default, then places the graph.
 
     ## Action space
-    ``Discrete(A)``: 0 leaves the current operator whole, the others are
-    :func:`hetgym.envs.split.menu.menu`'s entries, ``env.unwrapped.lanes.menu[action]``. Choices are masked that
+    ``Discrete(A)``: 0 leaves the current operator whole; the others are the entries of
+    :func:`hetgym.envs.split.menu.menu`, ``env.unwrapped.lanes.menu[action]``. A choice is masked if it
 
-    - the operator does not support: convolutions and products can be split by batch, output channels,
+    - is not supported by the operator: convolutions and products can be split by batch, output channels,
       rows and, unless fused, the reduction; see :func:`hetgym.graph.transforms.split`;
-    - do not divide the axis: equal parts must have exactly the same length (unless ``divisible=False``), in
+    - does not divide the axis: equal parts must have exactly the same length (unless ``divisible=False``), in
       whole groups and in multiples of ``multiple``; proportional parts must differ from the equal ones;
-    - have more parts than the platform has devices that can run the operator;
-    - give a part less time than ``granularity``, or make a part that no device can run;
-    - exceed a device's memory by more than the graph without the split, with ``memory="mask"``;
-    - leave no schedule, with an inner scheduler that keeps within memory.
+    - has more parts than the platform has devices that can run the operator;
+    - gives a part less time than ``granularity``, or makes a part that no device can run;
+    - exceeds a device's memory by more than the graph without the split, with ``memory="mask"``;
+    - leaves no schedule, with an inner scheduler that keeps within memory.
 
     <<illegal actions>>
 
@@ -100,22 +100,22 @@ class HetSplitEnv(LaneEnv):
     ## Starting state
     A graph and a platform are drawn from the source with the environment's generator.
     ``reset(options={"graph": …, "platform": …})`` forces one or both, as objects, names or paths; the other is drawn.
-    Nothing is split.
+    No operator is split.
 
     ## Episode end
     Terminated when all key operators are decided on; never truncated. A graph in which no operator can be
     split has one decision, to leave its longest operator whole. The last ``info`` holds ``makespan``
     and ``reference`` [s], ``speedup`` (over the best single device, unsplit), ``split_graph``,
-    ``split_problem`` (that graph on the platform), ``schedule`` (of that problem), ``choices`` by name
-    of the operator, ``peak_memory`` of each device and ``memory_excess`` [byte], ``reward_terms`` (they
+    ``split_problem`` (that graph on the platform), ``schedule`` (of that problem), ``choices`` (by name
+    of the operator), ``peak_memory`` of each device and ``memory_excess`` [byte], ``reward_terms`` (they
     sum to the return) and ``replay`` (:class:`Replay`; :func:`hetgym.envs.replay` plays it again).
 
     ## Speed
     A step puts the split graph together, prices and schedules it in compiled code, in some twenty microseconds on
-    graphs of 60 operators. With another inner scheduler than HEFT, another runtime than the classic model or
-    ``memory="mask"`` it takes one to two milliseconds. Leaving an operator whole costs less; the first split of an
+    graphs of 60 operators. It takes one to two milliseconds with an inner scheduler other than HEFT, a runtime other
+    than the classic model or ``memory="mask"``. Leaving an operator whole costs less; the first split of an
     operator by an entry of the menu costs more, and a new graph takes a millisecond more for each key operator.
-    ``split_graph`` and ``split_problem`` are made when an attribute of theirs is first read. ``lookahead``,
+    ``split_graph`` and ``split_problem`` are made when one of their attributes is first read. ``lookahead``,
     ``completion``, ``memory="mask"`` and inner schedulers that keep within memory try every choice: a step then costs
     as many evaluations as there are legal choices.
 
@@ -126,7 +126,7 @@ class HetSplitEnv(LaneEnv):
     env = gym.make("hetgym:HetSplit-v0")     # the same without importing hetgym first
     ```
     Graphs come from ``graph`` and ``platform`` (objects, names or paths, or lists; every reset
-    draws one combination) or ``generator``; without any, from small random networks on machines of two
+    draws one combination) or ``generator``; if neither is given, from small random networks on machines of two
     or three accelerators (:class:`hetgym.envs.split.networks.RandomNetworks`).
 
     Args:
@@ -139,10 +139,10 @@ class HetSplitEnv(LaneEnv):
         scheduler: name of the inner scheduler, see :func:`hetgym.baselines.names`.
         runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
         key_operators: largest number of decisions in an episode.
-        axes: of the menu, out of ``"batch"``, ``"output"``, ``"reduction"`` and ``"spatial"``.
+        axes: axes of the menu, out of ``"batch"``, ``"output"``, ``"reduction"`` and ``"spatial"``.
         ways: numbers of parts of the menu: a list, or the largest; by default 2 to ``max_devices``.
-        parts: of the menu, out of ``"equal"``, ``"proportional"`` and ``"sixteenths"``: two parts in the ratios 15:1,
-            14:2, … 9:7.
+        parts: rules of the menu for lengths of parts, out of ``"equal"``, ``"proportional"`` and ``"sixteenths"``: two
+            parts in the ratios 15:1, 14:2, … 9:7.
         granularity: least time that a part takes on its fastest device, as a share of the reference.
         multiple: lengths of parts are multiples of this, except for the last proportional part.
         divisible: true if equal parts must have exactly the same length; otherwise 13 rows become 6 and 7.
@@ -152,7 +152,7 @@ class HetSplitEnv(LaneEnv):
         completion: true if ``candidates`` hold the makespan after each choice with all later operators split by
             the *pattern*: the one entry of the menu that gives the least makespan if every key operator that
             allows it is split by it. Between neighbours that are split into the same parts, scattering and
-            gathering cancel, so that splits often pay together that do not pay alone.
+            gathering cancel, so splits that do not pay alone often pay together.
         <<common>>
         <<padding>>
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart of the current schedule) or

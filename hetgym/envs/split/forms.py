@@ -78,8 +78,8 @@ class Forms:
     """The forms of one graph on a platform; no operator may be a part of an earlier split.
 
     Attributes:
-        arrays: of all forms that have been made, for kernels; those of whole operators have been.
-        row: of that record.
+        arrays: arrays of all forms that have been made, for kernels; those of whole operators have been.
+        row: row of that record.
         members: row of a form -> its scatters, parts and gather.
     """
 

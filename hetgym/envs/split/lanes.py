@@ -192,7 +192,7 @@ class SplitLanes(RecordLanes):
         return self._known.get(id(instance), lambda: self._prepare(instance))
 
     def _prepared_in(self, lane: int) -> Prepared:
-        """What the lane's episode, which must have begun, has of its graph."""
+        """The data of the graph of the lane's episode, which must have begun."""
         held = self._held[lane]
         assert held is not None
         return held

@@ -28,7 +28,7 @@ Chosen = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class SplitNode:
-    """A graph as split so far; what hardly anybody asks for is made when it is asked for."""
+    """A graph as split so far; the parts that are rarely needed are made on demand."""
 
     makespan: float  # of the inner scheduler's schedule under the runtime [s]
     loads: Loads  # of the devices under that schedule

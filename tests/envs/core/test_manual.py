@@ -19,7 +19,7 @@ def test_manuals_hold_the_parts_that_they_share(name: str) -> None:
 def test_parts_take_the_margin_of_their_line() -> None:
     text = complete("First.\n\n    <<pool>>\n")
     assert text.startswith("First.\n\n    pool: number of generated problems")
-    assert "\n        default 256" in text
+    assert "\n        as fast" in text
     assert "platform: a Platform" in complete("<<problem>>")  # parts within parts
 
 
