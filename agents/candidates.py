@@ -44,7 +44,7 @@ class CandidatePolicy(Decider):
     each kind of decision, add a method ``plan`` that plays episodes.
 
     Args:
-        weights: of an :class:`~hetgym.agents.networks.ActorCritic` of the level ``candidates``, by name.
+        weights: weights of an :class:`~hetgym.agents.networks.ActorCritic` of the level ``candidates``, by name.
         card: their origin, as JSON values; ``network`` describes the network, ``recipe`` its training, ``arguments``
             the environment of a rule.
 
@@ -103,7 +103,7 @@ class CandidatePolicy(Decider):
         return decide(known, legal, np.zeros(legal.shape) if noise is None else noise, self._head)
 
     def check(self, lanes: Lanes) -> None:
-        """Refuse another environment, or one whose candidate features mean something else than in training.
+        """Refuse another environment, or one whose candidate features mean something other than in training.
 
         Raises:
             ConfigError: see :func:`~hetgym.agents.play.check_features`.
@@ -123,8 +123,8 @@ class CandidatePolicy(Decider):
         Args:
             samples: number of episodes; by default as the card says.
             temperature: divisor of scores in sampled episodes; by default as the card says.
-            seed: of the sampled actions, and of the episodes' reset.
-            arguments: of the environment; by default those of the training.
+            seed: seed of the sampled actions, and of the episodes' reset.
+            arguments: arguments of the environment; by default those of the training.
 
         Raises:
             ConfigError: fewer than one episode, a temperature that is not positive, or an unknown argument.

@@ -98,8 +98,8 @@ def decide(actions: FloatArray, legal: BoolArray, noise: FloatArray, head: HeadW
         actions: [L, A, F] features of each action.
         legal: [L, A] true where legal.
         noise: [L, A] added to scores: zeros for the most probable action, Gumbel noise to draw one by the softmax.
-        head: of the head of an :class:`~hetgym.agents.networks.ActorCritic` of the level ``candidates``, which takes
-            2 F features.
+        head: weights of the head of an :class:`~hetgym.agents.networks.ActorCritic` of the level ``candidates``, which
+            takes 2 F features.
     """
     lanes, count, features = actions.shape
     chosen = np.zeros(lanes, np.int64)

@@ -77,7 +77,7 @@ class NetworkPolicy(Decider):
         return evaluator.judge(self.decide)
 
     def check(self, lanes: Lanes) -> None:
-        """Refuse another environment, or one whose candidate features mean something else than in training.
+        """Refuse another environment, or one whose candidate features mean something other than in training.
 
         Raises:
             ConfigError: see :func:`~hetgym.agents.play.check_features`.
@@ -155,7 +155,7 @@ def start_from(network: ActorCritic, path: str | Path) -> None:
 
 
 def check_fits(network: ActorCritic, space: Any) -> None:
-    """Refuse, by ConfigError, observations of another environment or level than the network was made for."""
+    """Refuse, by ConfigError, observations of an environment or level for which the network was not made."""
     require_kind(network.kind, space)
     if space.level != network.level:
         raise ConfigError(f"the policy takes observation={network.level!r}, the environment gives {space.level!r}")

@@ -98,7 +98,7 @@ SHAPING = {
 
 
 def check_features(kind: str, trained: Mapping[str, Any], lanes: Lanes) -> None:
-    """Refuse another environment than a policy plays, and one whose candidate features mean something else.
+    """Refuse an environment other than a policy's, and one whose candidate features mean something else.
 
     ``trained``: arguments of its training that were not the defaults.
 
@@ -113,7 +113,7 @@ def check_features(kind: str, trained: Mapping[str, Any], lanes: Lanes) -> None:
         if found != expected:
             raise ConfigError(
                 f"this policy was trained with {name}={expected!r}, the environment has {name}={found!r}, with which "
-                f"candidate features tell something else; make it with {name}={expected!r}"
+                f"candidate features mean something else; make it with {name}={expected!r}"
             )
 
 
@@ -123,7 +123,7 @@ class Result:
 
     Attributes:
         total_reward: the return, ``1 - makespan / reference`` in hetgym's environments.
-        info: of the last step.
+        info: info of the last step.
     """
 
     total_reward: float
@@ -171,12 +171,12 @@ def play(
         env: an environment; it is reset.
         agent: an agent, or a policy, whose agent is used. If the agent has a method ``check``, that is called with
             the environment's lanes and may refuse them.
-        seed: of the reset.
-        options: of the reset.
+        seed: seed of the reset.
+        options: options of the reset.
 
     Raises:
-        ConfigError: a vector environment, not an agent, another environment than the policy plays, or one whose
-            candidate features have another meaning than in its training.
+        ConfigError: a vector environment, not an agent, an environment other than the policy's, or one whose
+            candidate features mean something other than in its training.
 
     Warns:
         HetgymWarning: the policy was not trained for the environment's runtime; see :func:`trained_for`.
@@ -223,7 +223,7 @@ def as_scheduler(
     Args:
         agent: an agent, or a policy, whose agent is used.
         env_id: the environment in which an agent acts; a policy acts in its own.
-        arguments: of the environment, such as ``runtime`` or ``decode``; added to those of a policy.
+        arguments: arguments of the environment, such as ``runtime`` or ``decode``; added to those of a policy.
 
     Returns:
         A function from a problem to the schedule of one episode on it, like the baselines.

@@ -66,20 +66,20 @@ class Recipe:
         env: id of the environment.
         steps: budget of steps, summed over the lanes.
         description: a line for ``hetgym list recipes``.
-        arguments: of the environment; ``generator`` may also be the fields of a
+        arguments: arguments of the environment; ``generator`` may also be the fields of a
             :class:`~hetgym.workloads.RandomMix`, and ``curriculum`` a list of
             :class:`~hetgym.agents.training.curriculum.Part`, whose problems are drawn once.
         lanes: number of episodes played side by side.
-        seed: of all randomness.
-        threads: of PyTorch, at most as many as ``OMP_NUM_THREADS`` and the process's cores; the same number gives the
-            same weights again.
+        seed: seed of all randomness.
+        threads: threads of PyTorch, at most as many as ``OMP_NUM_THREADS`` and the process's cores; the same number
+            gives the same weights again.
         checkpoint_every: steps from one checkpoint to the next.
         start: path of a policy whose weights training starts from, whatever sizes it was trained at; empty for new
             weights.
         rule: the linear rule that a new policy starts as: weights of candidate features, by name, under which the
             action of the least weighted sum is the most probable; empty for a uniform policy.
         network: sizes of the network.
-        settings: of the algorithm; each has its own.
+        settings: settings of the algorithm; each has its own.
         evaluation: evaluation of the policy during training.
 
     Raises:

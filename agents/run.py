@@ -55,8 +55,8 @@ class TrainingRun:
         wrap: function from a network and a card to a :class:`Product`; trainers of other networks replace it.
 
     Raises:
-        ConfigError: the folder holds a run of another recipe, or cannot be written; or workers are to take part in what
-            one process trains.
+        ConfigError: the folder holds a run of another recipe, or cannot be written; or workers are to take part where
+            a single process trains.
     """
 
     def __init__(

@@ -101,7 +101,7 @@ def of_file(path: str) -> Baseline:
     """The row of a trained policy, named by its path; it plans for the runtime of the episodes that make its plans.
 
     Args:
-        path: of ``policy.safetensors`` as ``hetgym train`` writes it; or of an artefact's weights, with its card
+        path: path of ``policy.safetensors`` as ``hetgym train`` writes it; or of an artefact's weights, with its card
             in a ``.json`` file beside it.
 
     Raises:
@@ -119,7 +119,7 @@ def plan_by_file(problem: Problem, path: str) -> Schedule:
     """A trained policy read from a file, one greedy episode.
 
     Args:
-        path: of the policy's weights.
+        path: path of the policy's weights.
     """
     policy = _policy(path)
     if isinstance(policy, CandidatePolicy) and policy.kind == "dispatch":
@@ -132,7 +132,7 @@ def plan_for_runtime_by_file(problem: Problem, path: str, runtime: str | Runtime
     """A trained policy read from a file, which plans for the runtime.
 
     Args:
-        path: of the policy's weights.
+        path: path of the policy's weights.
     """
     planner = _policy(path)
     assert isinstance(planner, RegionPlanner)

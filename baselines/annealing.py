@@ -42,21 +42,21 @@ def annealing(
     seconds: float | None = None,
     runtime: str | Runtime = "classic",
 ) -> Schedule:
-    """Change a little at random, accept what is better and sometimes what is worse, ever more rarely.
+    """Make small random changes; accept better schedules, and worse ones ever more rarely.
 
     A placement is decoded by insertion in an order. Moves: an operator to any device, or to that of a neighbour; two
     operators swap devices; an operator, or a run, of the critical chain to another device; and an operator to another
     place in the order. The temperature falls geometrically with the budget spent. The best schedule seen is returned,
     never worse than the start.
 
-    Under another runtime than ``classic`` operators move one by one between devices and in the order, as in
-    :func:`~hetgym.baselines.region_annealing`, which prices what it does by simulation.
+    Under a runtime other than ``classic`` operators move one by one between devices and in the order, as in
+    :func:`~hetgym.baselines.region_annealing`, which prices its changes by simulation.
 
     Args:
-        start: name of the scheduler whose schedule is improved; ``"pilot"`` searches, too, and its work counts. Where
-            capacities are enforced, a plan of :mod:`hetgym.planning.filling` if that is shorter.
+        start: name of the scheduler whose schedule is improved; the budget includes the work of ``"pilot"``, which
+            searches, too. Where capacities are enforced, a plan of :mod:`hetgym.planning.filling` if that is shorter.
         decode: ``"bottom-level"`` takes operators by the placement's own bottom levels; ``"order"`` searches the order,
-            too, from the start's own; ``"insertion"`` keeps that of upward ranks. Under another runtime than
+            too, from the start's own; ``"insertion"`` keeps that of upward ranks. Under a runtime other than
             ``classic`` the start's own order is kept with ``"insertion"``, and searched otherwise.
         heat: first temperature, times squared number of operators over the makespan.
         cooling: last temperature over the first.

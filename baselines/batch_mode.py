@@ -52,8 +52,8 @@ def duplex(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 def sufferage(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Of all ready operators, the one goes next that would suffer most from not getting its best device.
 
-    What it suffers is its second-best completion less its best; an operator that only one device can run suffers
-    without bound. Ties go to the earlier completion, then to the smaller topological position, then to the smaller
+    The loss is its second-best completion minus its best; that of an operator that only one device can run is
+    infinite. Ties go to the earlier completion, then to the smaller topological position, then to the smaller
     device. Every decision places one operator, as Min-Min does; the paper lets one for each device go in a round.
 
     >>> from hetgym.workloads import textbook

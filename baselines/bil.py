@@ -13,14 +13,14 @@ from hetgym.sim import Runtime
 
 
 def bil(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
-    """The ready operator that would be worst off with what k ready ones leave it, where its path ends earliest.
+    """The ready operator that would lose most if the others chose first, on the device where its path ends earliest.
 
     The best imaginary level of an operator on a device is its run time there plus the time from then on to an exit if
     all that follows goes where that is shortest. Its earliest start there and this level make the best imaginary
     makespan, BIM. With k operators ready, each can hope for one of its k best devices: its priority is its k-th
     smallest BIM, the largest one if it has fewer; the operator of the largest priority goes next. It takes the device
     of the smallest BIM, to which ``cost * max(k / p - 1, 0)`` is added for p devices: where more are ready than there
-    are devices, being fast counts for more. Operators are appended. A chain is scheduled optimally.
+    are devices, speed has more weight. Operators are appended. A chain is scheduled optimally.
 
     The paper has one transfer time for each edge; here a transfer has its time between the two devices. In ties the
     paper compares further BIMs; here they go to the smaller topological position, then to the smaller device.

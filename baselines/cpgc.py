@@ -38,8 +38,8 @@ def cpgc(problem: Problem, budget: int = 2_000_000, runtime: str | Runtime = "cl
     finisher, and moves the run of 1, 2, 3, 5 or 8 chain operators to the other device that shortens the whole schedule
     most. The best result over the starts is returned, never worse than any start.
 
-    Under another runtime than ``classic`` the starts are plans for it, and trials are priced by simulation. The order
-    stays where operators move; so a round may instead give an operator of the chain the first or the last turn of those
+    Under a runtime other than ``classic`` the starts are plans for it, and trials are priced by simulation. Moves do
+    not change the order, so a round may instead put an operator of the chain first or last among those of the chain
     that follow each other on its device. Where nothing helps, the placement is decoded by its bottom levels, and
     corrected again as long as that shortens the plan.
 
@@ -77,7 +77,7 @@ STARTS = (heft, single_device, _path_start)
 
 
 def _for_runtime(problem: Problem, budget: int, runtime: Runtime) -> Schedule:
-    """As :func:`cpgc` under another runtime than ``classic``."""
+    """As :func:`cpgc` under a runtime other than ``classic``."""
     starts = capacity.those_that_fit(partial(start, problem, runtime=runtime) for start in STARTS)
     best = min(starts, key=lambda schedule: schedule.makespan)
     for k, start in enumerate(starts):

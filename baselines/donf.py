@@ -24,15 +24,15 @@ def donf(problem: Problem, communication: str = "aggregated", priority: str = "d
     Args:
         communication: model of transfers by which a device is chosen. ``"aggregated"``: inputs are pulled when the
             operator is chosen, one message from each source device, sources in parallel. ``"link-wait"`` (DONF-w): the
-            same, and a message waits until its link is free. ``"light"`` (DONF-L): an edge at a time, the longest
-            counts, each waiting for its link. ``"per-edge"``: the same without the wait. ``"classic"``: pushed when the
+            same, and a message waits until its link is free. ``"light"`` (DONF-L): an edge at a time, each waiting
+            for its link; the longest decides. ``"per-edge"``: the same without the wait. ``"classic"``: pushed when the
             producer finished, an edge at a time, never contending. Under all but the last the messages that really go
             are aggregated and queue on their links, and the planned times say so.
         priority: ``"degree"``: the sum over successors of one over their in-degree (WOD). ``"two-level"`` (DONF2):
             that, plus alpha times the sum of the successors' degrees. ``"nested"`` (ADON): plus alpha times the sum of
             the successors' own nested degrees, which needs the whole graph. ``"none"``: first in, first out.
             ``"upward"``: HEFT's rank, of the whole graph: where it beats HEFT, the loop and its model of transfers are
-            the cause, where it beats DONF-w, the rank is. With ``communication="per-edge"`` it is HEFT itself in this
+            the cause; where it beats DONF-w, the rank is. With ``communication="per-edge"`` it is HEFT itself in this
             loop, which decides when predecessors have finished, appends, and has its transfers queue on links without
             expecting it. ``"optimistic"``: PEFT's, whose table is also added to finish times when devices are compared.
         alpha: weight of the successors' degrees.

@@ -42,7 +42,7 @@ def energy_heft(
     22(8), 2011; they compare devices by ratios instead. On a problem that states no power this is HEFT.
 
     Args:
-        weight: of energy; 0 gives the placement and the makespan of HEFT.
+        weight: weight of energy; 0 gives the placement and the makespan of HEFT.
         reclaim: False to run everything at full clock, see :func:`hetgym.planning.slack.reclaim_slack`.
         speeds: clocks that operators may run at, as shares of the full one.
 
@@ -55,7 +55,7 @@ def energy_heft(
 
 
 def _weighed(problem: Problem, weight: float, rate: FloatArray, runtime: str | Runtime) -> Schedule:
-    """HEFT with a price on time: [d] rates of devices, which count relative to their mean."""
+    """HEFT with a price on time: [d] rates of devices, relative to their mean."""
     bonus = None
     if weight > 0 and rate.any():
         cost = np.where(np.isfinite(problem.cost), problem.cost, 0.0)
@@ -99,7 +99,7 @@ def trade_offs(
         ConfigError: no objective.
         InvalidSchedule: a schedule of ``beside`` is not one of the problem.
         ProblemError: the problem does not state power or price, which an objective needs.
-        OutOfMemory: no plan was found that fits the capacities of the devices, which count whatever the runtime says.
+        OutOfMemory: no plan was found that fits the capacities of the devices, which hold under every runtime.
     """
     for name in objectives:
         if name not in OBJECTIVES:

@@ -58,16 +58,16 @@ def eop(
     parallel branches are not used. Never worse than :func:`~hetgym.baselines.tvm_fusion`.
 
     Args:
-        graph: of operators, not yet fused.
+        graph: graph of operators, not yet fused.
         platform: two devices or more.
-        share: of the time that key operators take together, between 0 and 1.
+        share: share of the time that key operators take together, between 0 and 1.
         sweeps: largest number of rounds of tuning.
         runtime: the runtime that will run the plan; estimates of single splits leave contention out.
 
     Raises:
         ConfigError: an option out of range.
 
-    Source: Xu et al., *EOP*, VEE 2022, as its abstract states it; patterns and estimates are ours.
+    Source: Xu et al., *EOP*, VEE 2022, as its abstract states it; patterns and estimates are hetgym's.
     """
     if not 0 <= share <= 1 or sweeps < 0:
         raise ConfigError(f"eop: share is {share} and sweeps is {sweeps}; expected 0 to 1, and 0 or more")

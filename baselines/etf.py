@@ -10,7 +10,7 @@ def etf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """Of all ready operators and devices, the pair that can start earliest.
 
     Made for identical processors: how long the operator then runs plays no part, so on devices of different speeds it
-    is a control that shows what ignoring the costs loses. Ties go to the larger static level (longest path of median
+    is a control that shows the loss from ignoring costs. Ties go to the larger static level (longest path of median
     run times to an exit), then to the smaller topological position, then to the smaller device. Operators are appended.
 
     >>> from hetgym.workloads import textbook

@@ -21,7 +21,7 @@ from hetgym.sim import Runtime
 def fcp(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The most urgent of a few ready operators, on its enabling device or on the one that becomes idle first.
 
-    Urgent is what has the largest upward rank. Only as many operators as there are devices are kept in order; the
+    The most urgent has the largest upward rank. Only as many operators as there are devices are kept in order; the
     others wait in line until one of these has gone, those that became ready at the same time by their ranks. The
     enabling device is that of the predecessor from which the last input would arrive at mean transfer times. The paper
     is for identical devices and compares starts; here the operator goes where it finishes first. If it can run on
@@ -49,7 +49,7 @@ def flb(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     idle first of those that can run it. Of the others, each device that enables any has one candidate, the one whose
     inputs are there first. The candidate that starts earliest goes next. Operators are appended.
 
-    Made for identical devices: how long an operator runs plays no part. What is ready at the same time goes by upward
+    Made for identical devices: how long an operator runs plays no part. Operators ready at the same time go by upward
     rank, then by topological position. Of candidates that start at the same time the first kind goes first, since its
     inputs arrive while devices are busy; then the smaller device. Devices are chosen for ``classic``.
 

@@ -18,7 +18,7 @@ def tvm_fusion(
     """Fuse as TVM does and run everything on the one device that is fastest then.
 
     Args:
-        graph: of operators, not yet fused.
+        graph: graph of operators, not yet fused.
 
     Source: Chen et al., *TVM*, OSDI 2018, section 4.1.
 

@@ -21,8 +21,8 @@ def hbmct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     In the order of upward ranks, a group ends before the first operator that reads from one of its members. The
     operators of a group start on the devices where they run fastest. Then, while that makes both devices end before
-    the latest one does now, an operator of the device that ends last moves to another one. A device runs what it has of
-    the group in the order in which inputs arrive there, behind the groups before.
+    the latest one does now, an operator of the device that ends last moves to another one. A device runs its operators
+    of the group in the order in which their inputs arrive there, behind the groups before.
 
     The paper does not say which of several operators moves: here the one after whose move the later one of the two
     devices ends first. Ties go to the larger rank, the smaller topological position, the smaller device. Devices are
@@ -49,7 +49,7 @@ def hbmct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
 
 class Rows(NamedTuple):
-    """What each device has of one group, in the order in which it runs it."""
+    """The operators of one group on each device, in the order in which it runs them."""
 
     turn: IntArray  # [n] place of each operator in the order of ranks
     arrival: FloatArray  # [n, d] time at which an operator's inputs can be on a device [s]

@@ -48,7 +48,7 @@ def cpgc_partition(
 def key_operators(problem: Problem, theta: float = 0.25) -> BoolArray:
     """[n] whether an operator is key: heavy, or a place where the graph forks, joins or has one path only.
 
-    Heavy is an operator of a family in :data:`HEAVY` that takes at least theta times the mean time of all
+    An operator is heavy if its family is in :data:`HEAVY` and it takes at least theta times the mean time of all
     operators, each on its fastest device.
 
     Raises:

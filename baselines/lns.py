@@ -31,14 +31,14 @@ def lns(
 ) -> Schedule:
     """Take some operators out of the schedule and put them back greedily, again and again.
 
-    Taken out are neighbours in the order or a connected piece of the graph, half the time from somewhere on the
+    Neighbours in the order or a connected piece of the graph are taken out, half the time around an operator of the
     critical chain. They come back in their order, each to the device of the least finish time plus random shares of the
     least cost from there to an exit and of its own run time; everything after the first of them is placed anew. Every
-    fourth try moves an operator in the order instead. What is better is kept, and at first some of what is worse. The
+    fourth try moves an operator in the order instead. Better schedules are kept, and at first some worse ones. The
     best schedule seen is returned, never worse than the start.
 
-    Under another runtime than ``classic`` a connected piece of at most that many operators goes to one other device, as
-    in :func:`~hetgym.baselines.region_annealing`, which prices what it does by simulation.
+    Under a runtime other than ``classic`` a connected piece of at most ``size`` operators goes to one other device, as
+    in :func:`~hetgym.baselines.region_annealing`, which prices its changes by simulation.
 
     Args:
         start: name of the scheduler whose schedule is improved; where capacities are enforced, a plan of
@@ -48,7 +48,7 @@ def lns(
         budget: largest number of operators placed in trials.
 
     Raises:
-        UnknownName: no scheduler to start from of that name.
+        UnknownName: no scheduler of the name of the start.
         ConfigError: a negative budget, a time that is not positive, or a size or temperature that is not positive.
     """
     return searched("lns", budget, seconds, lambda: Lns(problem, start, seed, size, heat, runtime))

@@ -15,10 +15,10 @@ from hetgym.sim import Runtime
 def lookahead_heft(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """HEFT that looks one level ahead: the device on which the last child of the operator could finish first.
 
-    In the order of upward ranks. For each device the operator is placed there on trial, then its children by descending
-    upward rank, each where it finishes first, gaps filled. Of a child's inputs only those count that come from the
-    operator or from what was placed before it: not those from other children, though these are in the way. The latest
-    finish of a child is the device's key, the operator's own finish if it has none. Ties go to the smaller device.
+    Operators come by upward rank. For each device the operator is placed there on trial, then its children by
+    descending upward rank, each where it finishes first, gaps filled. A child waits for inputs from the operator and
+    from those placed before it, not from other children, though these occupy devices. The latest finish of a child is
+    the device's key, the operator's own finish if it has none. Ties go to the smaller device.
 
     >>> from hetgym.workloads import textbook
     >>> lookahead_heft(textbook("topcuoglu")).makespan

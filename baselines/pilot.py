@@ -35,7 +35,7 @@ def pilot(
     device gives a shorter schedule (the smaller device of equals), so the result is never worse than the heuristic
     alone. A completion is given up as soon as a lower bound shows that it cannot be shorter.
 
-    Under another runtime than ``classic`` completions are judged by their booked times, and the best is simulated after
+    Under a runtime other than ``classic`` completions are judged by their booked times, and the best is simulated after
     every decision that found a better one.
 
     Args:

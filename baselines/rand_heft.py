@@ -28,12 +28,12 @@ def rand_heft(
     seconds: float | None = None,
     runtime: str | Runtime = "classic",
 ) -> Schedule:
-    """HEFT with its upward ranks multiplied by log-normal noise, again and again; the best schedule counts.
+    """HEFT with its upward ranks multiplied by log-normal noise, again and again; the best schedule is returned.
 
     The first trial has no noise, so the result is never worse than HEFT's. Noisy ranks need not fall along an edge, so
     operators come from a ready list. A trial is given up as soon as a lower bound shows that it cannot be the best.
 
-    Under another runtime than ``classic`` trials are judged by their booked times, and the best of them are simulated.
+    Under a runtime other than ``classic`` trials are judged by their booked times, and the best of them are simulated.
 
     Args:
         sigma: standard deviation of the logarithm of the noise.

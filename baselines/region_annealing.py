@@ -65,8 +65,8 @@ def region_annealing(
     """Move regions between devices and operators in the order, priced by simulation under the runtime.
 
     A region is a connected piece of 1 to 32 operators around one that would save time elsewhere; half of them change
-    places with a piece of the device where they go. What is better is accepted, and sometimes what is worse, ever more
-    rarely: the temperature falls geometrically with the budget spent.
+    places with a piece of the device where they go. Better plans are accepted, and worse ones ever more rarely: the
+    temperature falls geometrically with the budget spent.
     The best schedule seen is returned, never worse than the start.
 
     Args:

@@ -75,11 +75,11 @@ def tabu(
     Operators of the longest path move. Those at an end of a block, a run of the path on one device, go to the other end
     or anywhere between, and those inside go to an end (neighbourhood N6 of Balas, Vazacopoulos, Management Science
     44(2), 1998). Each may go to the best place on every other device, too (Mastrolilli, Gambardella, J. Scheduling 3,
-    2000). What a change undid stays undone for a while. After many changes without a better plan the search continues
-    from one of its best plans, shaken (as in Nowicki, Smutnicki, Management Science 42(6), 1996). Made for shops, where
-    jobs visit machines.
+    2000). Undoing a change is forbidden for a while. After many changes without a better plan the search continues
+    from one of its best plans, perturbed (as in Nowicki, Smutnicki, Management Science 42(6), 1996). Made for shops,
+    where jobs visit machines.
 
-    Changes are judged under the classic model. Under another runtime each better plan is simulated, and the best
+    Changes are judged under the classic model. Under any other runtime each better plan is simulated, and the best
     schedule by simulation is returned, never worse than the start.
 
     Args:

@@ -17,7 +17,7 @@ class Progress:
     """A context within which lines say how far a call has come.
 
     Args:
-        name: what is called, with which lines begin.
+        name: name with which lines begin.
         quiet: true to print nothing.
 
     Attributes:

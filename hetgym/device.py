@@ -32,7 +32,7 @@ class Device:
         memory_pool: name of a memory that devices share, such as unified memory; together they hold no more than the
             largest ``usable_memory`` among them. Empty = memory of its own.
         launch_overhead: time to start an operator [s].
-        streams: how many operators may run at the same time.
+        streams: number of operators that may run at the same time.
         efficiency: operator family -> fraction of the peak that is reached, in (0, 1]; families left
             out take the cost model's default.
         memory_efficiency: fraction of the bandwidth that is reached, in (0, 1]; None = default.
@@ -49,7 +49,7 @@ class Device:
         model: name of the product.
         source: the document that the figures come from.
         power_busy: power while it runs an operator at its full clock [W]; None = unknown.
-        power_idle: power while it runs none [W]; None = unknown, taken for 0 beside a known ``power_busy``.
+        power_idle: power while it runs none [W]; None = unknown, treated as 0 if ``power_busy`` is known.
         price: rent of the device, in any currency [currency/h]; None = unknown.
 
     Raises:

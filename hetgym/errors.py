@@ -114,7 +114,7 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> UnknownName:
 def suggestion(name: object, known: Iterable[str]) -> str:
     """Return ``did you mean …?`` with the nearest known names, or a list of all of them if none is near.
 
-    Upper and lower case make no difference; a name that differs in nothing else is the only one.
+    Upper and lower case make no difference; a name that differs only in case is the only suggestion.
 
     >>> suggestion("HEFT", ["heft", "peft"]), suggestion("CPU-GPO", ["cpu-gpu"])
     ("did you mean 'heft'?", "did you mean 'cpu-gpu'?")
@@ -150,7 +150,7 @@ def sentence(text: str) -> str:
 
 
 def _clipped(text: str) -> str:
-    """Cut the middle out of a long text: the place in the file stands at its start, the advice at its end."""
+    """Cut the middle out of a long text: the place in the file is at its start, the advice at its end."""
     if len(text) <= LONGEST_MESSAGE:
         return text
     head = 2 * LONGEST_MESSAGE // 3

@@ -1,4 +1,4 @@
-"""hetgym's own schedulers: the tables of the rooms that have some, and the portfolio, which stands above them.
+"""hetgym's own schedulers: the tables of agents and baselines, and the portfolio, which runs several of them.
 
 Everything is data: a function is named, and imported when it is first used.
 """

@@ -36,13 +36,13 @@ class Schedule:
         order: for each device, its operators in the order in which they run.
         priority: [n] the larger runs first.
         start: [n] planned start [s].
-        finish: [n] planned finish [s]; only beside ``start``.
+        finish: [n] planned finish [s]; only together with ``start``.
         model: name of the runtime for which the times were planned.
         scheduler: name of the scheduler, for tables and pictures.
         lower_bound: lower bound on the makespan of any schedule under ``model``, as proved by the scheduler [s].
         streams: largest number of operators that a device runs at the same time in the planned times.
         speed: [n] clock of the device while it runs each operator, as a share of the full clock, in (0, 1]; an operator
-            takes its run time over its speed. None = the full clock throughout.
+            takes its run time divided by its speed. None = the full clock throughout.
 
     >>> Schedule(assignment=[0, 1, 0], order=[[0, 2], [1]]).order
     (array([0, 2], dtype=int32), array([1], dtype=int32))
@@ -75,7 +75,7 @@ class Schedule:
         if (order is not None) + (priority is not None) > 1:
             raise InvalidSchedule("a schedule has either an order or priorities, not both")
         if order is None and priority is None and start is None:
-            raise InvalidSchedule("a schedule needs an order, priorities or start times beside the assignment")
+            raise InvalidSchedule("a schedule needs an order, priorities or start times besides the assignment")
         if finish is not None and start is None:
             raise InvalidSchedule("a schedule with finish times without start times cannot be checked")
         for name, word in (("model", model), ("scheduler", scheduler)):
@@ -108,7 +108,7 @@ class Schedule:
         lower_bound: float | None = None,
         streams: int = 1,
     ) -> Schedule:
-        """A schedule with an order and times, of arrays that a kernel filled and nobody need check.
+        """A schedule with an order and times, from arrays that a kernel filled and that need no check.
 
         Args:
             assignment: [n] int32.
@@ -249,7 +249,7 @@ class ValidationReport:
 def validate(problem: Problem, schedule: Schedule, memory: bool = True) -> ValidationReport:
     """Check a schedule against its problem, without the simulator.
 
-    Rules: *coverage* (every operator has a device, and stands once in that device's order), *placement* (the device can
+    Rules: *coverage* (every operator has a device, and is once in that device's order), *placement* (the device can
     run it), *memory* (a device's capacity holds the weights that its operators read, each once; outputs and copies come
     on top, see ``memory="enforce"`` of :class:`~hetgym.Runtime`) and *deadlock* (device orders and data dependencies
     together have no cycle). For planned times also *duration* (no operator finishes before its run time has passed),

@@ -129,7 +129,7 @@ def present(shared: SharedWeights, assignment: IntArray, operator: int, device: 
 
     Args:
         assignment: [n] devices; that of the operator itself does not matter.
-        before: only readers below this number count.
+        before: only readers below this number are considered.
     """
     found = 0.0
     for m in range(shared.operator_pointer[operator], shared.operator_pointer[operator + 1]):

@@ -47,7 +47,7 @@ class ActionFeatures(nn.Module):
     Args:
         view: name of one of :data:`VIEWS`.
         level: one of :data:`LEVELS`.
-        sizes: of the encoder.
+        sizes: sizes of the encoder.
 
     Shapes:
         - **seen** the environment's observation, [B, …] each.
@@ -91,7 +91,7 @@ class ActorCritic(nn.Module):
     Args:
         view: name of one of :data:`VIEWS`.
         level: one of :data:`LEVELS`.
-        sizes: of its layers.
+        sizes: sizes of its layers.
         features: module that replaces :class:`ActionFeatures`; its ``size`` is the number of features.
 
     Shapes:

@@ -36,8 +36,8 @@ def to_data(observation: Observation, kind: str) -> Any:
     """An observation as a homogeneous graph, whose nodes are the pairs of an operator and a device.
 
     Args:
-        observation: of one environment, ``observation="graph"``.
-        kind: of its decisions, ``env.unwrapped.lanes.kind``; one of :data:`AXES`.
+        observation: observation of one environment, ``observation="graph"``.
+        kind: kind of its decisions, ``env.unwrapped.lanes.kind``; one of :data:`AXES`.
 
     Returns:
         A :class:`torch_geometric.data.Data` of N operators (blocks of a pipeline) on D devices, padding left out:
@@ -76,8 +76,8 @@ def to_hetero_data(observation: Observation, kind: str) -> Any:
     """An observation as a heterogeneous graph of operators and devices.
 
     Args:
-        observation: of one environment, ``observation="graph"``.
-        kind: of its decisions, ``env.unwrapped.lanes.kind``: ``place``, ``dispatch`` or ``split``.
+        observation: observation of one environment, ``observation="graph"``.
+        kind: kind of its decisions, ``env.unwrapped.lanes.kind``: ``place``, ``dispatch`` or ``split``.
 
     Returns:
         A :class:`torch_geometric.data.HeteroData`, padding left out, of N operators, M edges and D devices:
@@ -127,7 +127,7 @@ def to_batch(observations: Observation, kind: str, hetero: bool = False) -> Any:
 
     Args:
         observations: [L, …] by key, as vector environments return them for ``observation="graph"``.
-        kind: of their decisions, ``envs.unwrapped.lanes.kind``.
+        kind: kind of their decisions, ``envs.unwrapped.lanes.kind``.
         hetero: true for graphs of :func:`to_hetero_data`; otherwise those of :func:`to_data`.
 
     Returns:

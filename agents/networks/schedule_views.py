@@ -14,7 +14,7 @@ LINKED = (
 """Keys of observations of the level ``graph`` that describe a problem with its links."""
 
 PLACED = (OperatorColumn.IS_PLACED, OperatorColumn.IS_CURRENT, OperatorColumn.START, OperatorColumn.FINISH)
-"""Columns of operators that tell the state of an episode of HetSchedule-v0."""
+"""Columns of operators that describe the state of an episode of HetSchedule-v0."""
 
 
 class ScheduleView(View):

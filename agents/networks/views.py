@@ -30,7 +30,7 @@ class View(abc.ABC):
         kind: kind of decision; :mod:`hetgym.agents.actions` describes its actions.
         token_features, edge_features: numbers of features of a pair (operator, device) and of an edge.
         lasting: keys of the observation that describe the graph.
-        state: by key, the columns of these that tell the state of the episode.
+        state: by key, the columns of these that describe the state of the episode.
         surroundings: names of the features that :meth:`around` gives.
     """
 
@@ -52,7 +52,7 @@ class View(abc.ABC):
         return found
 
     def around(self, seen: Seen) -> Tensor:
-        """[B, A, S] features of each action that tell the state of the graph around it; none by default."""
+        """[B, A, S] features of each action that describe the graph around it; none by default."""
         return seen["candidates"][..., :0]
 
     @abc.abstractmethod

@@ -43,7 +43,7 @@ class PlacePlanner(SchedulePlanner):
     the best. :meth:`plan` takes a time budget, within which a search guided by the policy improves the schedule.
 
     Args:
-        weights: of a :class:`~hetgym.agents.networks.place.PlaceNetwork`, by name.
+        weights: weights of a :class:`~hetgym.agents.networks.place.PlaceNetwork`, by name.
         card: their origin, as JSON values.
         how: settings of the search; by default those of the card, under ``search``.
 
@@ -94,7 +94,7 @@ class PlacePlanner(SchedulePlanner):
                 and, if there is time for it, the Pilot method.
             operators: largest number of operators that the search places in trials, instead of a time: the result is
                 the same on every machine.
-            seed: of the search's draws, and of orders from the fifth on.
+            seed: seed of the search's draws, and of orders from the fifth on.
 
         Returns:
             The best schedule found, never worse than the one that the search begins with.

@@ -33,7 +33,7 @@ class RegionPlanner(SchedulePlanner):
     proposes regions to move to other devices, which are priced by simulation; see :mod:`hetgym.search.proposals`.
 
     Args:
-        weights: of a :class:`~hetgym.agents.networks.proposal.ProposalNetwork`, by name.
+        weights: weights of a :class:`~hetgym.agents.networks.proposal.ProposalNetwork`, by name.
         card: their origin, as JSON values.
 
     Attributes:

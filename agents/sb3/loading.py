@@ -31,7 +31,7 @@ def load_model(path: str | Path, envs: LaneVecEnv, algorithm: str = "maskable-pp
         path: a file that ``hetgym train`` or :meth:`hetgym.agents.network_policy.NetworkPolicy.save` wrote.
         envs: lanes, of any padding, of the kind of environment that the policy was trained in.
         algorithm: ``ppo`` or ``maskable-ppo``.
-        arguments: of the model.
+        arguments: arguments of the model.
 
     Raises:
         ArtefactError: the file is not a policy.

@@ -29,7 +29,7 @@ class Model(Protocol):
 class LanePlans:
     """Follows a scheduler's plans in lanes: each operator goes to its device in the plan of the lane's problem.
 
-    The lanes decide in their own order, so an episode may end with another makespan than the plan has;
+    The lanes decide in their own order, so an episode may end with a makespan other than the plan's;
     :func:`hetgym.agents.play` gives the environment the plan's order, too.
     """
 

@@ -33,7 +33,7 @@ class ActionExtractor(BaseFeaturesExtractor):
     """:class:`~hetgym.agents.networks.ActionFeatures` as a feature extractor of Stable-Baselines3.
 
     Args:
-        observation_space: of an environment, with ``observation="graph"`` or ``"candidates"``.
+        observation_space: space of an environment, with ``observation="graph"`` or ``"candidates"``.
         hidden, embedding, layers: see :class:`~hetgym.agents.networks.Sizes`.
 
     Shapes:
@@ -82,7 +82,7 @@ class _ActionPolicy:
         super().__init__(observation_space, action_space, lr_schedule, **(defaults | arguments))  # type: ignore[call-arg]
 
     def _build(self: Any, lr_schedule: Any) -> None:
-        """Use our heads where Stable-Baselines3 would make layers whose size is that of the action space."""
+        """Use hetgym's heads where Stable-Baselines3 would make layers whose size is that of the action space."""
         self._build_mlp_extractor()
         extractor = self.features_extractor
         network = ActorCritic(extractor.kind, extractor.level, extractor.sizes, extractor.features)
@@ -107,10 +107,10 @@ class ActionPolicy(_ActionPolicy, ActorCriticPolicy):
     with the logits and the value of :class:`~hetgym.agents.networks.ActorCritic`.
 
     Args:
-        observation_space: of an environment, with ``observation="graph"`` or ``"candidates"``.
+        observation_space: space of an environment, with ``observation="graph"`` or ``"candidates"``.
         action_space: the environment's.
         lr_schedule: see Stable-Baselines3.
-        arguments: of Stable-Baselines3's policy; ``features_extractor_kwargs`` holds the
+        arguments: arguments of Stable-Baselines3's policy; ``features_extractor_kwargs`` holds the
             :class:`~hetgym.agents.networks.Sizes`.
     """
 

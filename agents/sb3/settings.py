@@ -13,7 +13,7 @@ class PPOSettings:
     """Settings of PPO (Schulman et al., "Proximal policy optimization algorithms", arXiv 1707.06347, 2017).
 
     Attributes:
-        learning_rate: of Adam.
+        learning_rate: learning rate of Adam.
         anneal_lr: true to decrease it linearly to 0 over the budget.
         n_steps: number of steps of each lane from one update to the next.
         batch_size: number of steps of a minibatch.

@@ -45,7 +45,7 @@ class SplitPlanner:
     patterns and EOP's splits is improved by moves that the network judges and the inner scheduler prices.
 
     Args:
-        weights: of a :class:`~hetgym.agents.networks.proposal.ProposalNetwork`, by name.
+        weights: weights of a :class:`~hetgym.agents.networks.proposal.ProposalNetwork`, by name.
         card: their origin, as JSON values.
 
     Attributes:
@@ -92,7 +92,7 @@ class SplitPlanner:
             budget: wall-clock time, in seconds or as in ``"2s"``; with it, results depend on the machine.
             splits: largest number of plans that are priced, instead of a time: the result is the same on every machine.
                 By default the patterns, :data:`EFFORT` for each key operator, and at least :data:`LEAST_EFFORT`.
-            arguments: of HetSplit-v0 that concern its rules, such as ``scheduler``, ``runtime`` or ``costs``; by
+            arguments: those of HetSplit-v0 that concern its rules, such as ``scheduler``, ``runtime`` or ``costs``; by
                 default :attr:`arguments`.
 
         Returns:

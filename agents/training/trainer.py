@@ -1,4 +1,4 @@
-"""The common part of our training algorithms: the state of a training, its loop, and the policy that it makes."""
+"""The common part of hetgym's training algorithms: the state of a training, its loop, and the policy that it makes."""
 
 from __future__ import annotations
 

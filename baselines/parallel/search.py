@@ -42,7 +42,7 @@ def search(problem: TrainingProblem, tries: int = TRIES) -> ParallelPlan:
     same problem gives the same plan.
 
     Args:
-        tries: most plans that are simulated.
+        tries: largest number of plans that are simulated.
 
     Raises:
         ConfigError: no tries.

@@ -77,8 +77,8 @@ def placement(problem: PipelineProblem, small: Contraction, cut: list[NodeStage]
 def _downsets(small: Contraction, limit: int) -> list[int] | None:
     """All downsets as bit sets, or None if there are more than the limit.
 
-    Downsets come by their sizes: those of the frontier have equally many nodes, ``can_add`` tells of each that was
-    met which nodes may join it, and each of these makes one of the next frontier.
+    Downsets come by their sizes: those of the frontier have equally many nodes, ``can_add`` holds for each one found
+    the nodes that may join it, and each of these makes one of the next frontier.
     """
     sources = sum(1 << k for k, before in enumerate(small.before) if before == 0)
     can_add = {0: sources}

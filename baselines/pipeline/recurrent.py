@@ -33,16 +33,16 @@ def time_slices(
     every value that the largest X can take; for that, steps go to the fastest device that has room. Of the orders of a
     set the one whose transfers are least is taken. The time of N tasks falls with L and max X, so no cut is better.
 
-    Source: the idea of pipelining slices of time over tasks is that of a dissertation on inference on CPU
-    and GPU; this is our reading of it.
+    Source: the idea of pipelining slices of time over tasks comes from a dissertation on inference on CPU
+    and GPU; the details are hetgym's.
 
     Args:
         steps: time steps of a task.
         step_seconds: [d] one step of all layers on each device [s].
-        tasks: how many follow each other.
+        tasks: number of tasks that follow each other.
         overhead: seconds to start a slice, one number or [d].
         transfer: seconds to hand the state on, one number or [d, d].
-        in_flight: most tasks between the start of their first and the end of their last slice; each
+        in_flight: largest number of tasks between the start of their first and the end of their last slice; each
             holds a state. ``"slices"`` = as many as there are slices. None = no limit, so that a task starts
             whenever the first device is free.
 
@@ -115,7 +115,7 @@ def wavefront(
         overhead: seconds to start a chunk, one number or [d].
         transfer: seconds to hand a chunk's outputs on, one number or [d, d].
         equal_chunks: only try lengths that divide the steps; else a task's last chunk may be shorter.
-        tasks: how many follow each other.
+        tasks: number of tasks that follow each other.
 
     Returns:
         The plan, whose jobs are chunks, and the number of steps in a chunk.

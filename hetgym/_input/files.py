@@ -107,7 +107,7 @@ def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def packed(data: bytes) -> bytes:
-    """Gzip data; equal data give equal bytes under every Python and system, as the header names no time and Unix."""
+    """Gzip data; equal data give equal bytes under every Python and system: the header has no time and names Unix."""
     found = gzip.compress(data, 9, mtime=0)
     return found[:9] + b"\x03" + found[10:]
 

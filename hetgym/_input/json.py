@@ -30,8 +30,8 @@ def parse(
         where: the file or argument that the document came from, for messages.
         error: exception to raise: the text is not such JSON, is nested deeper than :data:`DEPTH`, or has more lists and
             objects than ``containers``.
-        containers: most lists and objects that are accepted.
-        lenient: accept NaN and infinity, and repeated fields, where the last counts. Some programs write these into
+        containers: largest number of lists and objects that is accepted.
+        lenient: accept NaN and infinity, and repeated fields, where the last is kept. Some programs write these into
             fields that hetgym ignores; all others must be checked.
         several: return a list of documents if there is more than one, as printers of protobuf streams write them.
     """

@@ -147,8 +147,8 @@ def _tie_to_all_sources(dispatcher: Any) -> None:
 def known_kernels(load: Callable[[], dict[Any, str]]) -> dict[Any, str]:
     """The kernels of an index; none if one of them is for a type that this process cannot import.
 
-    A program may have kernels compiled for records of its own. Numba reads an index as a whole, and others could not
-    read it any more.
+    A program may have kernels compiled for records of its own. Numba reads an index as a whole, so other programs
+    could no longer read it.
 
     Args:
         load: reads the index: types, processor and code of each kernel -> its file.

@@ -7,7 +7,7 @@ optimised as a whole.
 
 Numba looks functions of the standard library up by the flags of the compilation, among others, thousands of times. Here
 only the flags that are set are compared. It announces every use of LLVM's lock, and sets messages in bold type, most of
-which nobody reads; here that is left out. It asks every statement for its variables some twenty times; here they are
+which are never read; here that is left out. It asks every statement for its variables some twenty times; here they are
 collected quickly.
 
 The kernels are the same, and compile sooner: see ``benchmarks/first_minute.py``.
@@ -144,9 +144,9 @@ def _list_vars(statement: Any) -> list[Any]:
 
 
 def unwatched() -> Callable[[], None]:
-    """Spare a compilation what nobody sees, and return a function that puts it back.
+    """Leave out parts of a compilation whose results are never seen; return a function that restores them.
 
-    That is an event for every time that LLVM's lock is taken and released, bold type in the message of every overload
+    These are an event for every time that LLVM's lock is taken and released, bold type in the message of every overload
     that does not fit, and a search for variables in the source location of every statement.
     """
     own = [(errors, "_termcolor_inst", _Plain()), (ffi.lib._lock, "_cblist", [])]

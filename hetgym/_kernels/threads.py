@@ -1,7 +1,7 @@
 """Threads for kernels, which release the interpreter's lock while they run.
 
 Threads share a list of items, such as lanes, and each takes the next item as soon as it is done with one. So a thread
-that starts late, as one that has to be woken does, holds nobody up, and items may take as long as they like.
+that starts late, such as one that has to be woken, delays no other, and items may take any time.
 """
 
 import os
@@ -46,7 +46,7 @@ def share(work: Callable[[Int64Array], object], items: Int64Array, threads: int)
     Args:
         work: calls the kernel with a list, from which it takes items by :func:`take` until none is left, and says
             :func:`done` of each. What it does with one item must not depend on the others.
-        threads: how many, this one included.
+        threads: number of threads, this one included.
     """
     shared = listed(items)
     if threads == 1:
@@ -81,7 +81,7 @@ def _wait(shared: Int64Array, ended: list[BaseException | None], tasks: int) -> 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _add(typing: Any, numbers: Any, k: Any, value: Any) -> Any:
-    """Add to an entry of an array of whole numbers in one piece, and return what it was before."""
+    """Add to an entry of an array of whole numbers atomically, and return its old value."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])

@@ -94,7 +94,7 @@ def adversary(
         seconds: limit of wall-clock time [s]; with it, results depend on the machine.
         walks: number of walks, each from the start or a new one, with an equal part of the budget. One long walk
             mostly finds more than several short ones.
-        seed: of the random moves; equal seeds give equal results on any machine.
+        seed: seed of the random moves; equal seeds give equal results on any machine.
         tell: called after each problem with the share of the budget that is spent and the best ratio so far.
 
     Raises:

@@ -36,7 +36,7 @@ class Attempt:
 def attempt(baseline: Baseline, problem: Problem, runtimes: Sequence[str], repeats: int = 1) -> Attempt:
     """Schedule, validate, and simulate under every runtime; whatever is raised under one becomes its failure.
 
-    Of up to ``repeats`` timed calls the median counts; calls end after :data:`ENOUGH` seconds.
+    The time is the median of up to ``repeats`` calls; calls end after :data:`ENOUGH` seconds.
     """
     traces: dict[str, Trace] = {}
     seconds: dict[str, float] = {}
@@ -68,7 +68,7 @@ def attempt(baseline: Baseline, problem: Problem, runtimes: Sequence[str], repea
 
 
 def claimed(plan: Schedule, name: str) -> float:
-    """The lower bound of a schedule if it is said to hold under a runtime, else 0 [s]."""
+    """The lower bound of a schedule if it is claimed for a runtime, else 0 [s]."""
     holds = plan.model == name or (plan.model == "classic" and only_waits(name))
     return plan.lower_bound if holds and plan.lower_bound is not None else 0.0
 

@@ -95,7 +95,7 @@ def points(rows: Sequence[Measured], rng: np.random.Generator) -> list[Point]:
 def front(found: Sequence[Point], runtime: str) -> list[Point]:
     """The points under a runtime that no other point beats in both time and gap, the quickest first.
 
-    Points with failures are left out: a mean over fewer problems is another mean.
+    Points with failures are left out: a mean over fewer problems is not comparable.
     """
     whole = [point for point in found if point.runtime == runtime and not point.failed]
     best: list[Point] = []
@@ -110,7 +110,7 @@ def choices(
 ) -> list[Choice]:
     """The best scheduler within each of some times [s]; times within which none is done are left out.
 
-    Median times within :data:`LATE` of the limit count. ``rows`` are those that the points were made from.
+    Median times up to :data:`LATE` times the limit are accepted. ``rows`` are those that the points were made from.
     """
     gaps: dict[_Key, dict[str, float]] = {}
     for row in rows:

@@ -30,7 +30,7 @@ Tell = Callable[[Progress], None]  # Called before every schedule, and at the en
 class Loop:
     """A run under way. A suite is one pass over its problems; quality against time is a pass for each budget.
 
-    The sink receives rows and traces as they come; ``progress`` is told how far the run, of ``total`` schedules, is.
+    The sink receives rows and traces as they come; ``progress`` receives how many of the ``total`` schedules are done.
     """
 
     def __init__(

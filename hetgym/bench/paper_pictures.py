@@ -106,7 +106,7 @@ def draw_boxes(gaps: dict[str, list[float]], path: str | Path | None = None) -> 
 
 
 def draw_ranks(ranking: Ranking, path: str | Path | None = None) -> Figure:
-    """Draw the diagram of critical differences of Demšar 2006, section 3.2.4: a bar joins what is not told apart.
+    """Draw the diagram of critical differences of Demšar 2006, section 3.2.4: bars join methods that do not differ.
 
     The best :data:`NAMES` are drawn, with the difference that all give; ``path`` and errors as for
     :func:`draw_profiles`.

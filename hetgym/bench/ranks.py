@@ -2,7 +2,7 @@
 
 The procedure is that of Demšar, *Statistical comparisons of classifiers over multiple data sets*, JMLR 7, 2006: rank
 the schedulers on each problem, ask Friedman's test whether the mean ranks differ at all, and then which of them do.
-Mean ranks that are closer than the critical difference are not told apart by Nemenyi's test. Wilcoxon's tests look at
+Nemenyi's test does not distinguish mean ranks that are closer than the critical difference. Wilcoxon's tests compare
 two schedulers at a time, so a result does not depend on the others in the run; Holm's step-down procedure corrects for
 their number.
 """
@@ -57,7 +57,7 @@ class Ranking:
 
     @property
     def groups(self) -> list[tuple[int, int]]:
-        """First and last place of each largest set of schedulers that Nemenyi's test does not tell apart."""
+        """First and last place of each largest set of schedulers that Nemenyi's test does not distinguish."""
         return alike(self.mean_ranks, self.critical_difference)
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Ranking:
 
 
 def rankings(rows: Iterable[Row], alpha: float = ALPHA) -> list[Ranking]:
-    """Rank the schedulers of a run under each runtime, in which two or more did at least two problems all.
+    """Rank the schedulers of a run under each runtime; two or more must have solved at least two problems.
 
     Problems that were not finished, and those that take no time, are left out. ``alpha`` is the level of the tests.
 
@@ -164,7 +164,7 @@ def critical_difference(methods: int, problems: int, alpha: float = ALPHA) -> fl
     """Least difference of two mean ranks that Nemenyi's test calls significant (Demšar 2006, section 3.2.2).
 
     Args:
-        methods: number of methods, two at least.
+        methods: number of methods, at least two.
         problems: number of problems.
         alpha: level of the test over all pairs together.
 

@@ -94,9 +94,9 @@ def shortest(
 def with_gaps(rows: Sequence[Row]) -> list[Row]:
     """Fill in the gaps of each problem and runtime, once all rows are known.
 
-    The best makespan is the shortest of these rows, or what was known before if that is shorter. The bound is
-    the largest that any of them has, so that what one scheduler has proved counts for all; one above the best
-    makespan is false, and does not count.
+    The best makespan is the shortest of these rows, or the best known before if that is shorter. The bound is
+    the largest among them, so a bound that one scheduler has proved holds for all; a bound above the best
+    makespan is false and is ignored.
 
     Warns:
         HetgymWarning: a bound is false.
@@ -127,7 +127,7 @@ def _largest_bounds(rows: Iterable[Row], best: Mapping[tuple[str, str], float]) 
         elif bound is not None:
             warnings.warn(
                 f"{row.scheduler!r} claims that {row.problem!r} takes at least {bound:g} s under {row.runtime!r}, but "
-                f"there is a schedule of {best[key]:g} s: its bound does not count",
+                f"there is a schedule of {best[key]:g} s; its bound is ignored",
                 HetgymWarning,
                 stacklevel=2,
             )

@@ -61,7 +61,7 @@ def run(
     """Run schedulers over problems.
 
     A scheduler that raises, or whose schedule the validator refuses, makes a row that says so; the run
-    goes on. On Ctrl-C the rows that are finished are returned, marked as interrupted.
+    continues. On Ctrl-C the rows that are finished are returned, marked as interrupted.
 
     Args:
         specs: the problems, or specifications, each built when its turn comes. A problem
@@ -74,7 +74,7 @@ def run(
 
     Raises:
         UnknownName: no scheduler, or no runtime, of that name.
-        ConfigError: something else than a problem, or a problem or scheduler with the name of another.
+        ConfigError: something other than a problem, or a problem or scheduler with the name of another.
 
     >>> from hetgym.workloads import ProblemSpec
     >>> result = run([ProblemSpec.textbook("topcuoglu")], ["heft", "single-device"], ["classic"])

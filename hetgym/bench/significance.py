@@ -64,7 +64,7 @@ def resampled_means(values: npt.ArrayLike, rng: np.random.Generator, draws: int 
     """
     table = np.asarray(values, np.float64)
     if table.ndim != 2 or table.shape[1] == 0 or not np.isfinite(table).all():
-        raise ValueError("a bootstrap needs a table of finite values with one column for each problem, one at least")
+        raise ValueError("a bootstrap needs a table of finite values with at least one column, one for each problem")
     k = table.shape[1]
     times: FloatArray = rng.multinomial(k, np.full(k, 1.0 / k), draws).astype(np.float64)
     means: FloatArray = table @ times.T / k

@@ -217,7 +217,7 @@ class WarmingUp:
 
     Args:
         schedulers: schedulers of the run.
-        ahead: most problems that are built before their turn.
+        ahead: largest number of problems that are built before their turn.
 
     Attributes:
         tell: called with a few words on which kernels are ready, as long as some are not.

@@ -58,7 +58,7 @@ def _options(
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Take the options that precede a command."""
 
 
 EXAMPLES: dict[Callable[..., int], str] = {
@@ -115,8 +115,8 @@ def _run(words: list[str]) -> int:
 def _with_values(words: list[str]) -> list[str]:
     """The command line as Typer reads it.
 
-    An option's value is not optional there: ``--ray local`` for a bare ``--ray``. Nor are there several: each of
-    :data:`SEVERAL` before each of its values, so that a shell may list them, as in ``--problems *.stg``.
+    Typer's options have exactly one value, so a bare ``--ray`` becomes ``--ray=local``. Each of :data:`SEVERAL` is
+    repeated before each of its values, so that a shell may list them, as in ``--problems *.stg``.
     """
     found: list[str] = []
     option = ""

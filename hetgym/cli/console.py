@@ -19,7 +19,7 @@ GAP, EDGE = 3, 1  # Space beside a column of a table, and at its left edge
 
 
 class _Plain(Console):
-    """A console that reads nothing into names: neither markup nor emoji, and no control characters."""
+    """A console that prints names literally: it interprets no markup, emoji or control characters."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **options)

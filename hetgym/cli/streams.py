@@ -1,7 +1,7 @@
 """The standard streams of the command when they cannot be written, and the signals that end it.
 
 Results are on the disk before they are printed. A reader that goes away (``| head``) or a full device is
-therefore no reason to stop: output is dropped from then on, and the exit code tells of it at the end.
+therefore no reason to stop: output is dropped from then on, and the exit code reports it at the end.
 """
 
 import codecs
@@ -63,7 +63,7 @@ def forgiving() -> Iterator[list[OSError]]:
 
     Yields:
         A list that holds, once the context is closed, the error of stdout if there was one. A reader that
-        went away does not count.
+        went away is not an error.
     """
     errors: list[OSError] = []
     raws: dict[str, _Forgiving] = {}

@@ -203,7 +203,7 @@ def front_table(plans: Sequence[tuple[str, Mapping[str, float]]]) -> Table:
 
 
 PROSE = ("description", "summary", "citation", "source", "notes", "settings", "devices")
-"""Columns of catalogues that are texts: they stand below a row's name and facts."""
+"""Columns of catalogues that are texts: they are printed below a row's name and facts."""
 
 
 def catalogue(rows: Sequence[dict[str, Any]]) -> RenderableType:

@@ -80,7 +80,7 @@ def never_faster(
         table: [r, c] operators.
         grows: [r, c] True for the columns that double with the batch.
         fixed: [r, c] the part of these columns that does not, such as the bytes of weights.
-        ledger: of the price of a single operator.
+        ledger: ledger of the price of a single operator.
     """
     best = price(table)
     own = float(best[0]) if ledger is not None else 0.0

@@ -19,7 +19,7 @@ from hetgym.graph.ops import GENERIC, Operator
 class Explanation:
     """Why an operator has its price on a device.
 
-    ``seconds`` is ``added + physics * ratio`` up to rounding, unless a rule says that another bound counts.
+    ``seconds`` is ``added + physics * ratio`` up to rounding, unless a rule says that another bound applies.
     """
 
     operator: str  # name of the operator
@@ -68,7 +68,7 @@ class Ledger:
             self.rules.append(rule)
 
     def priced(self, category: str, physics: float, seconds: float, added: float = 0.0) -> None:
-        """Note the bound of a class and the price beside what was added [s]; the ratio follows."""
+        """Note the bound of a class and the price without the added time [s]; the ratio follows."""
         self.category, self.physics, self.added = category, physics, added
         self.ratio = seconds / physics if physics > 0 and np.isfinite(physics) else 1.0
 

@@ -24,7 +24,7 @@ class Forest:
     """Trees stored one after another; a prediction is the sum of the leaves that a row reaches.
 
     At an inner node a row goes to ``low`` if its feature is at most the threshold, otherwise to ``high``. A child of 0
-    or more is the number of an inner node, which stands behind its parent in the same tree. A child -1 - j is leaf j.
+    or more is the number of an inner node, which comes after its parent in the same tree. A child -1 - j is leaf j.
     """
 
     # [t + 1] first inner node of each tree; a tree of a single leaf has one inner node, both of whose children are that

@@ -15,7 +15,7 @@ FALLBACK: dict[str, tuple[str, ...]] = {
     "float16": ("float32", "bfloat16"), "float8": ("float16", "bfloat16", "float32"),
     "uint8": ("int8", "float32", "float16"), "int4": ("int8", "float32", "float16"),
 }  # fmt: skip
-"""Dtype -> dtypes whose peak it takes on a device that has no peak for it; the first one that the device has counts.
+"""Dtype -> dtypes whose peak replaces its own on a device without it; the first that the device has is used.
 
 Narrow floats are widened, as libraries do. Float32 on a device that computes in 16 bits only runs in 16 bits, as NPU
 tool chains do by default. Other integers and booleans take the float32 rate, as vector units do. Float64 has no

@@ -6,8 +6,8 @@ For every model, in one session of the same worker processes:
 2. The calibration placements run; operator costs, publishing, remote reading and dispatch are computed from these runs
    (:mod:`hetgym.execution.calibration`).
 3. Other placements are made and predicted. The predictions are written to disk before any of these placements runs.
-4. These placements run, all of them once per round, in a different order each round. Medians over the rounds count.
-5. The cores must have been idle otherwise all the time, or the model's result does not count.
+4. These placements run, all of them once per round, in a different order each round. The medians are compared.
+5. The cores must have been idle otherwise all the time, or the model's result is discarded.
 """
 
 import hashlib

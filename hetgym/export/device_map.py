@@ -20,7 +20,7 @@ def export_device_map(placement: Placement, weights: Iterable[str] | None = None
     constants, go to the first device.
 
     Raises:
-        ConfigError: operators have no modules, or Accelerate would run one on another device than the plan.
+        ConfigError: operators have no modules, or Accelerate would run one on a device other than the plan's.
     """
     paths = placement.modules(PROGRAM)
     cpus = [target for target in placement.used if target.kind == "cpu"]

@@ -155,7 +155,7 @@ def check_export(
     batch: int | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> None:
-    """Refuse (ConfigError) a form that holds no plan of the problem whatever, before a plan is searched for.
+    """Refuse (ConfigError) a form that cannot hold any plan of the problem, before a plan is searched for.
 
     The problem is None for a training step; see :func:`export_plan` for the other arguments.
     """
@@ -168,7 +168,7 @@ def check_export(
 
 
 def _names(what: str, names: Iterable[str] | None) -> list[str] | None:
-    """The names of an argument; ConfigError about anything else than a sequence of names."""
+    """The names of an argument; ConfigError about anything other than a sequence of names."""
     if names is None:
         return None
     found = list(names) if isinstance(names, Iterable) else []

@@ -3,7 +3,7 @@
 Source: llama.cpp, ``llama-cli --help`` and ``load_tensors`` of ``src/llama-model.cpp``. The layers and, as one more,
 the head are numbered; the last ``--n-gpu-layers`` of them go to the GPUs of ``--device`` in proportion to
 ``--tensor-split``. ``--override-tensor`` is a list of ``regex=buffer``; the first regular expression (ECMAScript, found
-anywhere in a tensor's name) counts. An operator runs where its weights are, attention where its layer is.
+anywhere in a tensor's name) applies. An operator runs where its weights are, attention where its layer is.
 """
 
 from collections.abc import Mapping
@@ -94,7 +94,7 @@ def _layer_number(name: str) -> int | None:
 
 
 def _slots(placement: Placement) -> list[Target]:
-    """Device of each layer, that of the attention and its cache or of the merged layer, and of the head.
+    """For each layer, the device of its attention and cache (or of the merged layer); then the device of the head.
 
     If the head lies on a device that comes before that of the last layer, it takes the slot of the last layer's device,
     and its weights are overridden.

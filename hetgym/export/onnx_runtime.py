@@ -3,7 +3,7 @@
 Source: ONNX Runtime, "Graph Partitioning with Annotations and Memory Constraints" and
 ``onnxruntime_session_options_config_keys.h`` of version 1.31: ``session.name_based_layer_assignment`` and
 ``session.layer_assignment_settings`` hold ``device(pattern, …); device(pattern, …)``. By name, a pattern is a part of
-a node's name and the longest one counts. By annotation, ``=pattern`` equals the node's metadata ``layer_ann``.
+a node's name, and the longest one applies. By annotation, ``=pattern`` equals the node's metadata ``layer_ann``.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _by_names(onnx: Any, nodes: Sequence[onnx.NodeProto], kinds: Mapping[str, st
 
 
 def shortest_rules(wanted: Mapping[str, str]) -> dict[str, str]:
-    """Few patterns from which every name gets its value: parts of names; the longest in a name counts.
+    """Few patterns from which every name gets its value: parts of names; the longest in a name applies.
 
     >>> shortest_rules({"/h.0/a": "gpu", "/h.0/b": "gpu", "/h.1/a": "cpu", "/h.1/b": "gpu"})
     {'/h.': 'gpu', '/h.1/a': 'cpu'}

@@ -63,7 +63,7 @@ def from_trace(
     the last of these and the start of a node is kept as a delay of that edge, or as a pause of the stream, so that
     the unchanged graph replays exactly. A collective is split in two: each rank arrives, and the transfer starts when
     the last one has; the clocks of ranks are aligned at the ends of their collectives. The span is that of the
-    recorded events; the profiler's own window does not count. Chakra's nodes without start times run first come,
+    recorded events; the profiler's own window is ignored. Chakra's nodes without start times run first come,
     first served on the threads and streams named.
 
     Args:
@@ -81,7 +81,7 @@ def from_trace(
             different formats; an execution trace that does not belong to its trace; or, with ``strict``, notes.
 
     Warns:
-        HetgymWarning: the graph has notes; one warning with all of them.
+        HetgymWarning: the graph has notes; one warning lists them all.
     """
     graph = _read(source, execution, name)
     left_out(f"trace {graph.name!r}", graph.notes, strict, GraphError)

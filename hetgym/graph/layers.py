@@ -1,4 +1,4 @@
-"""Layers of a model, told by the names of its operators."""
+"""Layers of a model, inferred from the names of its operators."""
 
 import re
 

@@ -114,7 +114,7 @@ def fill_rows(here: IntArray, there: IntArray, pointer: IntArray, node: IntArray
     """Write compressed sparse rows of edges, each row in the order of the edges.
 
     ``pointer`` ([n + 1]) is filled in with row starts, ``node`` and ``edge`` ([e]) with the other ends and the edges;
-    ``at`` ([n]) is scratch. ``here`` and ``there`` are [e] the node in whose row each edge stands, and its other end.
+    ``at`` ([n]) is scratch. ``here`` and ``there`` are [e] the node in whose row each edge is, and its other end.
     """
     n = len(at)
     for i in range(n + 1):

@@ -54,7 +54,7 @@ class Wire:
     """A measured connection: seconds = latency + bytes / bandwidth(bytes).
 
     Raises:
-        PlatformError: no sizes, sizes that do not rise, another number of bandwidths than of sizes, or a number out of
+        PlatformError: no sizes, sizes that do not rise, different numbers of bandwidths and sizes, or a number out of
             range.
 
     >>> wire = Wire(5e-6, (1e3, 1e6), (1e9, 10e9))

@@ -48,7 +48,7 @@ class TrainingProblem:
         tensors: tensor-parallel degrees that a group may have, of those that divide the GPUs of a node: groups do not
             reach beyond their node.
         micro_batches: sizes of micro-batches that may be chosen.
-        stages: most stages of a pipeline.
+        stages: largest number of stages of a pipeline.
         schedules: orders of forward and backward passes that may be chosen.
         fill: True to allow all data degrees: where they do not divide the global batch, the last micro-batches are
             filled up, and a step processes a few samples more.

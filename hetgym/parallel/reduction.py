@@ -16,9 +16,9 @@ def as_pipeline(problem: TrainingProblem, data: int, micro_batch: int, tensors: 
     """The pipeline that remains once degrees are chosen, for ``HetPipeline-v0`` and methods that cut pipelines.
 
     Every device is a group of GPUs that holds one replica of a stage. Gradients' all-reduce and the optimizer are not
-    part of the pipeline. Memory is that of all GPUs of a group, and a layer needs there what all of them keep: tensors
-    that are not split count once for each. Layers need the same on all devices, so that under several tensor degrees
-    the most counts, and what passes need for a moment is that of the largest layer. A cut that fits fits as a plan.
+    part of the pipeline. Memory is that of all GPUs of a group, and a layer takes there what all of them keep: a tensor
+    that is not split is kept by each. A layer takes the same on all devices: the most over the tensor degrees.
+    Passes take for a moment what the largest layer needs. A cut that fits also fits as a plan.
 
     Args:
         tensors: pool -> tensor degree; pools that are left out take no stage.

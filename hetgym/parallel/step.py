@@ -135,8 +135,8 @@ def stage_memory(
 def passing_bytes(sizes: Sizes, framework: Framework, micro_batch: int) -> FloatArray:
     """[l] bytes on a GPU that each layer needs while it is computed, and that the next layer takes over.
 
-    What is recomputed, if the framework counts it; the layer's own gradient before replicas share it out (ZeRO 2) and
-    its gathered parameters (ZeRO 3).
+    These are the recomputed activations, if the framework includes them; the layer's own gradient before replicas
+    share it out (ZeRO 2) and its gathered parameters (ZeRO 3).
     """
     own = (framework.kept_bytes if framework.zero >= 2 else 0.0) + (
         framework.weight_bytes if framework.zero == 3 else 0
@@ -179,7 +179,7 @@ def gradient_all_reduce(
 def tied_all_reduce(plan: ParallelPlan, costs: LayerCosts, cluster: Cluster, framework: Framework) -> float:
     """Time that the first and the last stage take to sum up the gradient of the weights that they share [s].
 
-    With stages of several pools the slowest network counts.
+    With stages of several pools the slowest network is used.
     """
     longest = 0.0
     groups = tuple(dict.fromkeys((*plan.stages[0].groups, *plan.stages[-1].groups)))
@@ -265,8 +265,8 @@ def _moves(
 def _blocked(seconds: FloatArray, moves: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Times of passes and moves if both ends of a transfer are busy with it.
 
-    A pass first receives, then computes, then sends. What it sends is there before its send has ended: the receiver is
-    busy with the same transfer. So passes take longer by what they receive and send, and moves are negative.
+    A pass first receives, then computes, then sends. Its data arrive before its send has ended, since the receiver is
+    busy with the same transfer. So passes take longer by the transfers at both ends, and moves are negative.
     """
     out = np.append(moves[:-1], 0.0)  # the last piece sends nothing forward
     into = np.append(0.0, moves[:-1])

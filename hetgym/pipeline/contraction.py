@@ -49,7 +49,7 @@ def contract(problem: PipelineProblem) -> Contraction:
     The second part applies to nodes that have no work, and either have no bytes or occur in a problem whose memory
     suffices in any case. Such a node is merged with the only node that it reads from, or the only one that reads from
     it, if every tensor that connects it also connects that node. If none of its tensors costs anything, it is left out
-    and placed at the end. Neither step increases the load of any device. ProblemError as by :func:`bind`.
+    and placed at the end. Neither step increases the load of any device. For ProblemError see :func:`bind`.
     """
     small = bind(problem)
     if small.size.sum() <= min(kind.memory for kind in problem.kinds if kind.count):

@@ -114,8 +114,8 @@ def last_finish(passes: Int64Array, seconds: FloatArray, moves: FloatArray, in_f
         passes: [p, q, 3], read-only, see :func:`pass_table`.
         seconds: [kinds, 1 or m, v * p] seconds of the passes of each chunk, for all micro-batches or for each.
         moves: [v * p] seconds from each chunk to the next one, in either direction; the last is not used.
-        in_flight: most micro-batches that have begun their first but not finished their last forward pass; 0 = any
-            number.
+        in_flight: largest number of micro-batches that have begun their first but not finished their last forward
+            pass; 0 = any number.
     """
     stages, room, _ = passes.shape
     finish = np.full((3, seconds.shape[2], room), np.inf)

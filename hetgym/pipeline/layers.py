@@ -168,7 +168,7 @@ class _Table:
         except ValueError:
             value = math.nan
         if not 0 <= value < math.inf and not (quantity == "time" and value == math.inf):
-            raise ProblemError(f"{where}: {heading} is {shown(text)}; expected a number that is not negative")
+            raise ProblemError(f"{where}: {heading} is {shown(text)}; expected a non-negative number")
         return value
 
     def _whole(self, text: str, where: str) -> int:

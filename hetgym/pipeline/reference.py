@@ -62,7 +62,7 @@ def cut_problem(pipeline: PipelineProblem | TrainingPipeline, objective: Objecti
 
 
 def _with_reference(cuts: CutProblem) -> CutProblem:
-    """Set ``alone``, ``reference`` and ``reference_cut``; of equal values the cut that is tried first counts."""
+    """Set ``alone``, ``reference`` and ``reference_cut``; of equal values the cut that is tried first is taken."""
     n, d = len(cuts.names), cuts.problem.num_devices
     tried = [[Stage(0, n, device)] for device in range(d)] + _equal_cuts(cuts)
     values = [cuts.value_within(cut) for cut in tried]

@@ -4,7 +4,7 @@
   :mod:`~hetgym.planning.ready_list` by a rule among all ready operators, :mod:`~hetgym.planning.pull_loop` at run
   time. :mod:`~hetgym.planning.ranks`, :mod:`~hetgym.planning.degrees` and :mod:`~hetgym.planning.critical` say which
   operator is urgent.
-* A timeline for another runtime than ``classic`` carries :mod:`~hetgym.planning.bookings` of transfers;
+* A timeline for a runtime other than ``classic`` carries :mod:`~hetgym.planning.bookings` of transfers;
   :func:`with_times` simulates the result, and :mod:`~hetgym.planning.capacity` makes plans that fit the memory.
   :func:`hetgym.planning.timeline.filled` does all of it for a function that fills a timeline.
 * :func:`evaluate` gives the makespans of many placements, :func:`decode_placement` makes a schedule from one; searches

@@ -110,7 +110,7 @@ class Baseline:
         Raises:
             ProblemError: not a problem.
             UnknownName: no such runtime.
-            InvalidSchedule: the function returned something else than a schedule.
+            InvalidSchedule: the function returned something other than a schedule.
         """
         from hetgym.problem import Problem
         from hetgym.schedule import Schedule

@@ -1,10 +1,10 @@
 """Bookings: the transfers of a partial schedule, each with its time on every link or channel that it holds.
 
-A :class:`~hetgym.planning.timeline.Timeline` for another runtime than ``classic`` carries bookings. A transfer takes
-the first gap from its request on in which everything that it holds is idle. It is requested when its producer finishes
+A :class:`~hetgym.planning.timeline.Timeline` for a runtime other than ``classic`` carries bookings. A transfer takes
+the first gap after its request in which every link that it holds is idle. It is requested when its producer finishes
 or, where transfers are aggregated, when all predecessors of its reader have finished. So an earlier request may
-overtake a booking, as it does in a simulation, but delays none. What the runtime's queues make of it, only a simulation
-tells: planned times are simulated at the end. Fair sharing is estimated as if links served one transfer at a time.
+overtake a booking, as it does in a simulation, but delays none. Only a simulation tells how the runtime's queues treat
+it: planned times are simulated at the end. Fair sharing is estimated as if links served one transfer at a time.
 """
 
 from typing import NamedTuple, cast

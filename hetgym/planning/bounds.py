@@ -90,7 +90,7 @@ def combined_bound(problem: Problem, thresholds: int = 8) -> float:
 def lower_bound(problem: Problem, linear: bool = False, runtime: str | Runtime = "classic") -> float:
     """The largest of all bounds on the makespan of any schedule under a runtime without noise [s].
 
-    Under another runtime than ``classic`` operators also take the dispatch time where the device spends it, and the
+    Under a runtime other than ``classic`` operators also take the dispatch time where the device spends it, and the
     transfers between operators that have only one device each fill links or channels. Where devices have several
     streams, an operator uses up its device by its occupancy only.
 

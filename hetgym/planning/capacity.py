@@ -1,8 +1,8 @@
 """Capacity: plans that fit the memory of the devices.
 
-While operators are placed, a device is known to hold the weights of its operators. What else it will hold at its
-fullest moment, outputs and copies, only a simulation tells. So a planner works with *room*, the capacity at first, for
-weights alone, and has less of it in the next round where the simulated plan exceeds the capacity.
+While operators are placed, a device is known to hold the weights of its operators. Only a simulation tells how many
+outputs and copies it will hold at its fullest moment. So a planner works with *room* for weights alone: the capacity at
+first, and less of it in the next round where the simulated plan exceeds the capacity.
 """
 
 from collections.abc import Callable, Iterable
@@ -97,7 +97,7 @@ def packed(problem: Problem, schedule: Schedule, runtime: Runtime) -> Schedule |
 
 
 def those_that_fit(planners: Iterable[Callable[[], Schedule]], *known: Schedule) -> list[Schedule]:
-    """The schedules of the planners that find one that fits, behind those known; else the OutOfMemory of the last."""
+    """The known schedules, then those of planners that find one that fits; if none is left, the last OutOfMemory."""
     plans, error = list(known), None
     for planner in planners:
         try:

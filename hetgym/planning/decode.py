@@ -66,7 +66,7 @@ def decode_in_order(
         assignment, order: [n] device of each operator, each able to run it; operators in a topological order.
 
     Raises:
-        InvalidSchedule: a device that does not exist or cannot run its operator, or no topological order.
+        InvalidSchedule: a device that does not exist or cannot run its operator, or an order that is not topological.
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
     n, d = problem.num_operators, problem.num_devices
@@ -132,7 +132,7 @@ def by_start(problem: Problem, start: FloatArray, finish: FloatArray) -> IntArra
 
 @record
 class Decoder(NamedTuple):
-    """What decoding a batch of placements needs beside the problem."""
+    """What decoding a batch of placements needs besides the problem."""
 
     placed: timeline.Timeline  # overwritten by each placement
     queue: ReadyQueue  # scratch

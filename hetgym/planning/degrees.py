@@ -26,7 +26,7 @@ def _weighted_out_degree(p: ProblemArrays) -> FloatArray:
 def weighted_out_degree(problem: Problem) -> FloatArray:
     """[n] DONF's priority: the sum over successors of one over their in-degree.
 
-    An operator scores high that alone holds up many others. Only direct successors count, so graphs may still grow.
+    An operator that alone holds up many others scores high. Only direct successors matter, so graphs may still grow.
 
     Source: Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019.
     """
@@ -48,8 +48,8 @@ def two_level_out_degree(problem: Problem, alpha: float = 0.5) -> FloatArray:
 def nested_out_degree(problem: Problem, alpha: float = 0.5) -> FloatArray:
     """[n] the order of ADON's priority, A(i) = WOD(i) + alpha · sum of its successors' A, as whole numbers.
 
-    Where operators have more than 1 / alpha successors A grows geometrically from the exits on and leaves the range of
-    float64. It is kept as mantissa and exponent; equal values share a number.
+    Where operators have more than 1 / alpha successors, A grows geometrically from the exits on and overflows float64.
+    It is kept as mantissa and exponent; equal values share a number.
 
     Raises:
         ConfigError: alpha is negative or not finite.

@@ -24,7 +24,7 @@ ROUNDING = 1e-15  # Share of an end that rounding may add to it: a few units in 
 class Intervals(NamedTuple):
     """Occupied intervals of devices, sorted by begin and end.
 
-    Interval k of block b of a device stands in column ``b * BLOCK + k``. An operator that takes no
+    Interval k of block b of a device is in column ``b * BLOCK + k``. An operator that takes no
     time holds an empty interval: it delays no operator, but none may run across it.
     """
 
@@ -259,7 +259,7 @@ def _insert_anywhere(v: Intervals, device: int, operator: int, begin: float, end
 
 @step
 def _find_end(v: Intervals, device: int) -> None:
-    """Note where a device's last interval stands, and when it ends."""
+    """Note where a device's last interval is, and when it ends."""
     v.following[device], v.latest[device] = 0, 0.0
     if v.blocks[device] > 0:
         block = v.chain[device, v.blocks[device] - 1]

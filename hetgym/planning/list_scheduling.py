@@ -119,7 +119,7 @@ def _first_misplaced(cost: FloatArray, devices: IntArray, free: bool) -> int:
 def fastest_device(problem: Problem, operators: IntArray | list[int] | None = None) -> int:
     """The device that can run most of some operators, and among those runs them in the least time in sum.
 
-    Ties go to the smaller device. By default all operators count.
+    Ties go to the smaller device. By default the operators are all of them.
     """
     return int(_fastest_device(problem.cost if operators is None else frozen(problem.cost[operators])))
 
@@ -208,7 +208,7 @@ def earliest_finish(
 ) -> tuple[int, float]:
     """The device of least finish time plus bonus for an operator, ties to the smaller, and its start there [s].
 
-    Devices without room for its weights count only if none has.
+    Devices without room for its weights are considered only if none has room.
 
     Args:
         t: holds the operator's predecessors.

@@ -18,7 +18,7 @@ def check_options(name: str, function: Callable[..., Any], options: Mapping[str,
     """Refuse options that a scheduler does not have, and values that their annotations exclude.
 
     Args:
-        name: of the scheduler, for messages.
+        name: name of the scheduler, for messages.
         function: the scheduler; its first parameter is the problem.
         options: keyword arguments for it. Ranges of numbers are the function's own business.
 

@@ -67,7 +67,7 @@ class SchedulerPolicy:
         """Reset an environment on a problem that it draws, with the scheduler's order of decisions.
 
         Args:
-            options: of the environment's reset; its ``problem`` takes the place of the drawn one.
+            options: options of the environment's reset; its ``problem`` takes the place of the drawn one.
 
         Raises:
             ConfigError: another environment.
@@ -94,7 +94,7 @@ class SchedulerPolicy:
 def launch_order(problem: Problem, trace: Trace) -> IntArray:
     """[n] operators by start, but none before an input, or before what its device has launched earlier.
 
-    Operators of one device that run at the same time may start in another order than they were launched in.
+    Operators of one device that run at the same time may start in an order other than that of their launches.
     """
     pairs = [*zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)]
     for row in trace.order:

@@ -34,7 +34,7 @@ class Scheduler(Protocol):
 
         Other Parameters:
             runtime: the runtime that will run the schedule; a preset's name or a :class:`~hetgym.Runtime`.
-            seed: of all draws; the same seed gives the same schedule.
+            seed: seed of all draws; the same seed gives the same schedule.
             seconds: limit of wall-clock time [s]; without one, the default, results do not depend on the machine.
 
         Raises:

@@ -57,7 +57,7 @@ def _add_descendant(p: ProblemArrays, median: FloatArray, gain: FloatArray) -> N
     """Add to ``gain`` [n, d] what each device gains on the median where the descendant that gets most data is run next.
 
     That descendant runs on the same device or, after the transfer, on the other device where it finishes first.
-    Of edges that carry equally much, the one to the smaller topological position counts.
+    Of edges that carry equally much, the one to the smaller topological position is taken.
 
     Source: Sih, Lee, IEEE TPDS 4(2), 1993, section III (descendant consideration).
     """
@@ -184,7 +184,7 @@ def _rate(
 ) -> None:
     """Find an operator's two devices of smallest value, the first of equal ones, and its keys under the rule.
 
-    Devices without room for its weights count only if none has.
+    Devices without room for its weights are considered only if none has room.
     """
     best, second = np.inf, np.inf
     first_device, second_device = -1, -1

@@ -36,8 +36,8 @@ def offer(rows: Target, files: Target) -> None:
     The tables may be in modules above this one. They are read when a scheduler is first looked up.
 
     Args:
-        rows: where a sequence of rows is found.
-        files: where a mapping is found, from the ending of a path to the function that makes a row of such a file.
+        rows: place at which a sequence of rows is found.
+        files: place of a mapping from the ending of a path to the function that makes a row of such a file.
     """
     _own_tables.update(rows=rows, files=files)
 
@@ -58,7 +58,7 @@ def register(
         name: the name that users type.
         kind: one of :data:`~hetgym.planning.baseline.KINDS`.
         citation: the source of the method.
-        complexity: of n operators, e edges and p devices.
+        complexity: complexity for n operators, e edges and p devices.
         needs: modules of an extra without which it does not work.
         search: see :class:`~hetgym.planning.Baseline`.
         options: keyword arguments of the function that make the variant.
@@ -163,7 +163,7 @@ def import_file(path: str | Path) -> ModuleType:
     added. Its functions can be sent to other processes by value.
 
     Args:
-        path: of the file. Modules beside it are found only if its folder is in ``sys.path``.
+        path: path of the file. Modules beside it are found only if its folder is in ``sys.path``.
 
     Raises:
         ConfigError: no such file, or it fails; the message says why.

@@ -5,7 +5,7 @@ takes longer, among those that may finish that much later without delaying the e
 of the graph of data dependencies, with the transfers of the run at full clock, and of the order on each device.
 Sources: Kimura, Sato, Hotta, Boku, Takahashi, "Empirical study on reducing energy of parallel programs using slack
 reclamation by DVFS in a power-scalable high performance cluster", IEEE Cluster 2006; Huang, Su, Li, Xu, Shuang, Huang,
-"Enhanced energy-efficient scheduling for parallel applications in cloud", CCGrid 2012. The order of the steps is ours.
+"Enhanced energy-efficient scheduling for parallel applications in cloud", CCGrid 2012. The order of the steps is new.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def reclaim_slack(
 
     The result is simulated. Where transfers wait for each other it may be longer than the schedule at full clock. Then
     operators whose results are sent to other devices are made to finish when they did, so that every transfer stays as
-    it was. What is given back is never longer and never takes more energy than the schedule at full clock.
+    it was. The result is never longer and never takes more energy than the schedule at full clock.
 
     Args:
         schedule: the schedule; speeds that it has are dropped.

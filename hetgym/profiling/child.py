@@ -21,7 +21,7 @@ class Child:
     """Runs a module of the package as a program, ``python -m module REQUEST``, and reads the JSON it prints.
 
     The request is a JSON object. Cores and instruction-set caps are set before the process imports anything. It is
-    killed when the ``with`` block is left, and when this process ends. If it cannot start, that is a ProfilingError.
+    killed when the ``with`` block is left, and when this process ends. ProfilingError is raised if it cannot start.
     """
 
     def __init__(

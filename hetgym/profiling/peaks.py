@@ -102,7 +102,7 @@ def memory_rates(device: str = "cpu", budget: float = 1.0, size: int | None = No
     """Bytes moved over time by a copy and by the triad a = b + s · c (McCalpin, STREAM, 1995) [byte/s].
 
     As in STREAM, bytes are those that the program reads and writes; cache lines that are fetched only to be written
-    do not count. Arrays have ``size`` bytes: by default 128 MiB on a CPU, 1 GiB on a GPU.
+    are left out. Arrays have ``size`` bytes: by default 128 MiB on a CPU, 1 GiB on a GPU.
     """
     torch = require("torch", "torch", "measuring peaks")
     clock = _clock(device)

@@ -23,7 +23,7 @@ _LONGEST = 64 << 20
 def design_items(names: Sequence[str], share: float = 1.0, seed: int = 0, size: Size = CORE) -> list[Item]:
     """Items for isolated operators of space-filling designs: forward, and backward as far as a design includes it.
 
-    Without names all designs count. ``share`` is that of each design's count and may exceed 1.
+    Without names all designs are used. ``share`` is that of each design's count and may exceed 1.
 
     Raises:
         UnknownName: no such design.

@@ -34,7 +34,7 @@ def read_answer(data: bytes, containers: int = 64) -> dict[str, Any]:
 
 
 def _check_sizes(fields: dict[str, Any], problem: Problem) -> None:
-    """Refuse arrays of another length than the problem's, and numbers in quotes, before arrays are made of them."""
+    """Refuse lists whose length is not the problem's, and numbers in quotes, before arrays are made of them."""
     n = problem.num_operators
     for name in ("assignment", "priority", "start", "finish", "speed"):
         values = fields.get(name)

@@ -71,7 +71,7 @@ def _open(folder: str, within: int | None = None) -> int:
 
 
 def _sweep(root: Path) -> None:
-    """Remove folders of processes that were killed before they could do so: those that nobody locks."""
+    """Remove folders of processes that were killed before they could do so: those that no process locks."""
     for folder in root.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             found = folder.lstat()

@@ -14,20 +14,20 @@ MOST = 10_000  # Most fresh problems
 
 
 def fresh_problems(specs: Sequence[ProblemSpec], count: int, seed: int) -> list[ProblemSpec]:
-    """Draw problems: by turns a problem of a suite with other numbers, and a random graph of its own.
+    """Draw problems: alternately a problem of a suite with changed numbers and a random problem.
 
     The numbers of a suite's problem are changed as by :class:`hetgym.workloads.Neighbourhood`: the time of each
     operator, the speed of each device, the bytes of each tensor and the bandwidth of each link by a factor from 1/2 to
-    2, evenly in logarithms. Its graph stays. The other problems are those of :class:`hetgym.workloads.RandomMix` with
+    2, log-uniformly. Its graph is unchanged. The other problems are those of :class:`hetgym.workloads.RandomMix` with
     30 to 200 operators.
 
     Args:
         specs: problems of the suite.
         count: number of problems.
-        seed: of all draws; problem k does not depend on ``count``.
+        seed: seed of all draws; problem k does not depend on ``count``.
 
     Returns:
-        Problems named ``fresh-<number>``, which does not tell the seed; each is drawn when it is built.
+        Problems named ``fresh-<number>``, which does not reveal the seed; each is drawn when it is built.
 
     Raises:
         ConfigError: an impossible number or seed, or no problems to draw from.

@@ -73,7 +73,7 @@ def _exit_with(parent: int) -> None:
 def _serve(descriptor: int) -> None:
     """Answer requests until EOFError: the parent has closed its end.
 
-    A call that left files that cannot be removed, which the next one must not find, is an OSError.
+    OSError is raised if files that a call left cannot be removed, since the next call must not find them.
     """
     connection: Connection[Any, Any] = Connection(descriptor)
     hello = json.loads(connection.recv_bytes())
@@ -92,7 +92,7 @@ def _serve(descriptor: int) -> None:
 
 
 def _measures(limits: Limits) -> list[str]:
-    """The measures that hold in children, see :func:`~hetgym.scoring.confinement.confine`: told by one that ends."""
+    """The measures that hold in children, see :func:`~hetgym.scoring.confinement.confine`; one child reports them."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -108,7 +108,7 @@ def _measures(limits: Limits) -> list[str]:
 
 
 def _load_kernels() -> None:
-    """Load the kernels that most programs use, so that their time does not count."""
+    """Load the kernels that most programs use, so that no call is charged for it."""
     problem = textbook("topcuoglu")
     schedule = place_by_priority(problem, problem.mean_cost)
     simulate(problem, schedule, "links")

@@ -82,7 +82,7 @@ class Program:
             first.
 
     Raises:
-        ConfigError: the file is missing, longer than :data:`~hetgym.scoring.limits.PROGRAM` or no text, or the system
+        ConfigError: the file is missing, longer than :data:`~hetgym.scoring.limits.PROGRAM` or not text, or the system
             cannot fork processes.
     """
 

@@ -65,10 +65,10 @@ def score(
 
     Args:
         program: the program, called once for each problem and runtime.
-        shown: problems that whoever writes the program may know.
+        shown: problems that the program's author may know.
         fresh: problems that it cannot know, see :func:`~hetgym.scoring.fresh_problems`.
         runtimes: names of runtime presets.
-        progress: told of each problem, and of the end.
+        progress: called before each problem, and at the end.
         keep: given the document after each problem, so that an interrupt loses no row.
 
     Returns:

@@ -16,12 +16,12 @@ from hetgym.search.search import check_limits, run
 def anytime(name: str, problem: Problem, points: int = 50, **options: Any) -> FloatArray:
     """Run a search in parts and record the best makespan after each: its anytime curve.
 
-    The parts do not change the result: the last makespan is that of the search in one go.
+    The parts do not change the result: the last makespan is that of an uninterrupted search.
 
     Args:
-        name: of a registered search that can be run in parts; see :func:`hetgym.baselines.get`.
+        name: name of a registered search that can be run in parts; see :func:`hetgym.baselines.get`.
         points: number of parts in which the budget is spent.
-        options: of the search, its ``budget`` and ``seconds`` among them.
+        options: options of the search, its ``budget`` and ``seconds`` among them.
 
     Returns:
         [k, 3] operators placed so far, wall-clock time of the search so far [s], best makespan [s].

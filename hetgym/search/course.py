@@ -290,7 +290,7 @@ def keep_best(course: Course) -> None:
 
 @inlined
 def _load(p: ProblemArrays, operator: int, device: int, switches: Switches) -> float:
-    """Time for which an operator keeps a device [s]: a CPU spends the dispatch, too."""
+    """Time for which an operator keeps a device [s]; on a CPU it includes the dispatch."""
     if p.asynchronous[device]:
         return float(p.cost[operator, device])
     return float(p.cost[operator, device] + switches.dispatch)

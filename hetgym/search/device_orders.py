@@ -160,7 +160,7 @@ def find_heads(p: ProblemArrays, orders: DeviceOrders, first: int) -> None:
 
 @step
 def find_tails(p: ProblemArrays, orders: DeviceOrders, last: int) -> None:
-    """Bring the tails of operators up to a turn up to date."""
+    """Update the tails of operators up to a turn."""
     for k in range(last, -1, -1):
         i = orders.order[k]
         tail, j = remainder(p, orders, i), orders.following[i]

@@ -3,11 +3,11 @@
 For each pair of an operator and another device, and each size of a region, the network estimates the odds that moving a
 region of that size, begun there, makes the plan shorter. Regions begin at pairs that are drawn by these odds. They
 change with every change of the plan, but a pair is judged again only when it is drawn, and then drawn again if its odds
-have fallen; beside each draw one more pair is judged, in turn. So the network costs a fraction of a try, however many
+have fallen; with each draw one more pair is judged, in turn. So the network costs a fraction of a try, however many
 pairs there are.
 
-What it sees is local: the run and transfer times that the operator itself would save, how much of that matters in the
-plan, the loads of the two devices then, and how often the same was refused.
+Its inputs are local: the run and transfer times that the operator itself would save, how much of that matters in the
+plan, the loads of the two devices then, and how often the same move was refused.
 """
 
 from typing import NamedTuple
@@ -132,7 +132,7 @@ def propose(
     """Put a region on another device; return the number of its operators, 0 if the draw gave none.
 
     Args:
-        share: of regions that the network proposes; the others are drawn as :mod:`hetgym.search.regions` does.
+        share: share of regions that the network proposes; the others are drawn as :mod:`hetgym.search.regions` does.
         sharpness: power to which the network's odds are raised before they are drawn by.
         heat: the temperature, as a share of the makespan.
         most: number of sizes of regions.
@@ -282,10 +282,10 @@ def _soft(x: float) -> float:
 def look(
     p: ProblemArrays, course: Course, guide: Proposals, operator: int, device: int, heat: float, switches: Switches
 ) -> None:
-    """Write what the network is told about moving an operator, but the size of the region, to ``inputs``.
+    """Write the network's inputs about moving an operator, except the size of the region, to ``inputs``.
 
-    A transfer has *room* if its data wait for their reader, or their reader's finish may be later. What a shorter one
-    saves is the more *relief*, the less room it has; what a longer one takes beyond its room is *delay*.
+    A transfer has *room* if its data wait for their reader, or their reader's finish may be later. The time that a
+    shorter one saves is the more *relief*, the less room it has; the time beyond its room of a longer one is *delay*.
     """
     x, n, d = guide.inputs, p.cost.shape[0], p.cost.shape[1]
     a, i = course.assignment[operator], operator
@@ -376,7 +376,7 @@ def _time(p: ProblemArrays, a: int, b: int, edge: int) -> float:
 # Few operators finish in another order than at the last call, so that insertion sort takes about one pass.
 @step
 def _find_realised_tails(p: ProblemArrays, course: Course, guide: Proposals) -> None:
-    """Find the tails under the device orders that came about, whatever the runtime lets go beside each other."""
+    """Find the tails under the device orders that came about, even if the runtime runs operators side by side."""
     begin, finish = course.now.begin, course.now.finish
     for k in range(1, len(guide.order)):
         i, m = guide.order[k], k

@@ -56,8 +56,8 @@ def move_region(
 
     Args:
         seed: the operator with which the region begins.
-        device: another device than the operator's, which can run it.
-        size: most operators of the region.
+        device: a device other than the operator's, which can run it.
+        size: largest number of operators of the region.
         exchanged: share of regions in whose place another one comes.
     """
     left = course.assignment[seed]

@@ -127,7 +127,7 @@ class Estimated(Search):
         """The timeline of the best plan by estimate."""
 
     def improve(self, estimate: float) -> None:
-        """Take note that the best plan by estimate is another one; it counts if it is the best that fits."""
+        """Note a new best plan by estimate; it is the search's best if it is also the best that fits."""
         self.estimate = estimate
         if self.exact:
             self.makespan = estimate
@@ -206,10 +206,10 @@ def searching() -> Iterator[Callable[[], bool]]:
 
 
 def searched(name: str, budget: int, seconds: float | None, begin: Callable[[], Search]) -> Schedule:
-    """The best schedule of a search within limits; its beginning counts.
+    """The best schedule of a search within limits, which include its beginning.
 
     Args:
-        name: of the scheduler, for messages.
+        name: name of the scheduler, for messages.
         budget: largest number of operators placed in trial schedules.
         begin: makes the search.
 

@@ -1,4 +1,4 @@
-"""Decisions: runs whose operators are committed to devices while they go on.
+"""Decisions: runs whose operators are committed to devices during the run.
 
 Until an operator is committed, it is unknown where its inputs will be needed, so data move when the decision is made. A
 device runs its operators in the order in which they were committed. Changes are events: operators that are released
@@ -35,7 +35,7 @@ def new_run(
     """A run at time 0, before the first decision.
 
     Args:
-        switches: of the runtime, not work-conserving.
+        switches: switches of the runtime, not work-conserving.
         factor: [n] noise, as a factor of each run time.
         release: [n] time at which each operator becomes known [s].
         changed: [c] device of each change.

@@ -51,7 +51,7 @@ def has_price(problem: Problem) -> bool:
 def energy_use(trace: Record) -> EnergyUse:
     """Integrate the power of each device over a run.
 
-    Where several streams run operators of one device at different clocks, the highest of them counts.
+    Where several streams run operators of one device at different clocks, the highest clock is charged.
 
     Raises:
         ProblemError: the problem does not state the power of its devices.

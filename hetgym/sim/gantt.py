@@ -54,7 +54,7 @@ def draw(
         size: width and height [inch]; without a height it follows from the number of rows.
         dpi: pixels per inch.
         colours: name, kind or family of operators -> a colour as matplotlib writes it, such as ``"#4c78a8"``. A name
-            counts before a kind and a kind before a family; what is not mentioned has the colour of its family.
+            precedes a kind, and a kind a family; operators not mentioned have the colour of their family.
 
     Raises:
         MissingExtra: matplotlib is not installed.

@@ -94,7 +94,7 @@ def _note(found: Changes, count: int, device: int, time: float, size: float) -> 
 # Within one moment releases come first, so the memory in use then is highest at the end of the moment.
 @step
 def write_peaks(found: Changes, count: int, resident: FloatArray, used: FloatArray, peak: FloatArray) -> None:
-    """Write the largest memory in use on each device to ``peak``, [d], beside ``resident`` weights [byte]."""
+    """Write the largest memory in use on each device to ``peak``, [d], besides ``resident`` weights [byte]."""
     for d in range(len(peak)):
         used[d], peak[d] = 0.0, resident[d]
     for k in range(count):
@@ -146,7 +146,7 @@ def memory_use(trace: Record, cached: bool = False) -> MemoryUse:
 def excess(trace: Record, use: MemoryUse) -> FloatArray:
     """[d] bytes by which a run exceeds each device's memory, 0 where it fits.
 
-    What a shared memory lacks is divided among its devices as their peaks are.
+    The excess of a shared memory is divided among its devices in proportion to their peaks.
     """
     problem = trace.problem
     found: FloatArray = np.maximum(use.peak - problem.memory_capacity, 0.0)

@@ -40,7 +40,7 @@ operators whose inputs are to be pulled, by descending priority."""
 class Progress(NamedTuple):
     """The progress of a run, besides the state.
 
-    A committed operator stands in its device's queue. A work-conserving device has no queue: it takes the
+    A committed operator is in its device's queue. A work-conserving device has no queue: it takes the
     operator of highest priority whose inputs have arrived.
     """
 

@@ -50,8 +50,8 @@ class Runtime:
         order: ``"fixed"``, the schedule's device orders (or its priorities, if it has those);
             ``"priority"``, work-conserving: a free device takes the first of its operators, in the
             schedule's order, whose inputs have arrived; ``"ready"``, first come, first served: a free device takes
-            the operator whose last input arrived first (ties: topological position), as executors do that are only
-            told the placement. The schedule's order is not obeyed.
+            the operator whose last input arrived first (ties: topological position), as executors do that know only
+            the placement. The schedule's order is not obeyed.
 
     Raises:
         ConfigError: a value that the switch does not have.

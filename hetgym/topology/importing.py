@@ -23,7 +23,7 @@ def import_platform(
 ) -> Platform:
     """A platform from a description of a machine.
 
-    Recognised are the text of ``nvidia-smi topo -m`` (best after that of ``nvidia-smi -L``), the XML of ``lstopo`` and
+    It recognises the text of ``nvidia-smi topo -m`` (best after that of ``nvidia-smi -L``), the XML of ``lstopo`` and
     of NCCL (``NCCL_TOPO_DUMP_FILE``), the table ``NAME.csv.gz`` of ``hetgym profile`` with its card beside it, and
     platform files. Bandwidths of links are those that the file states, else those of data sheets; PCIe switches and
     network cards are left out.

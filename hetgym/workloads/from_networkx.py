@@ -52,7 +52,7 @@ def from_networkx(
 
     Raises:
         ProblemError: not a directed graph; no node gives the number of devices, nor does the caller; a node without a
-            cost; costs of as many devices as there are not; a negative number or NaN; a cycle.
+            cost; a number of costs other than that of devices; a negative number or NaN; a cycle.
 
     >>> g = nx.DiGraph()
     >>> g.add_node("load", cost=2.0)
@@ -116,7 +116,7 @@ def _numbers(value: object, rank: int, where: str) -> FloatArray:
     except (OverflowError, TypeError, ValueError):
         array = np.array(np.nan)
     if array.ndim > rank or not (array >= 0).all():
-        wanted = "a number that is not negative" + (", or one for each device" if rank else "")
+        wanted = "a non-negative number" + (", or one for each device" if rank else "")
         raise ProblemError(f"{where} is {shown(value)}, not {wanted}")
     return array
 

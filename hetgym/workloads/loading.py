@@ -66,12 +66,12 @@ def load_problem(path: str | os.PathLike[str], devices: int | None = None, *, st
         strict: refuse a file if an omission can change a makespan.
 
     Raises:
-        ProblemError: the file is missing, damaged or of an unknown format; it has devices of its own and ``devices``
-            is given, or has none and it is not; or, with ``strict``, the problem would have notes.
+        ProblemError: the file is missing, damaged or of an unknown format; ``devices`` is given although the file has
+            devices of its own, or is missing for one without; or, with ``strict``, the problem would have notes.
 
     Warns:
-        HetgymWarning: the problem has notes; one warning with all of them. A file of :meth:`hetgym.Problem.save` keeps
-            them in silence.
+        HetgymWarning: the problem has notes; one warning lists them all. Files of :meth:`hetgym.Problem.save` keep
+            their notes without a warning.
     """
     file = as_path(path, "a problem", ProblemError)
     try:

@@ -129,7 +129,7 @@ class Neighbourhood:
 
         Args:
             variant: factors and edges.
-            name: of the problem; that of the start by default.
+            name: name of the problem; that of the start by default.
         """
         p = self.around
         links, bandwidth = p.link_bandwidth * variant.width[self._cable], np.full(p.num_devices**2, np.inf)

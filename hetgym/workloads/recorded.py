@@ -20,7 +20,7 @@ def replay(graph: MeasuredGraph) -> tuple[Problem, Schedule]:
     :meth:`~hetgym.graph.MeasuredGraph.scaled`, keeps its tracks and orders.
 
     Args:
-        graph: what :func:`hetgym.graph.from_trace` returns.
+        graph: a graph that :func:`hetgym.graph.from_trace` returned.
 
     Returns:
         What :func:`hetgym.simulate` takes; its runtime must be one without contention, as ``classic`` is.

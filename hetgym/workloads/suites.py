@@ -213,7 +213,7 @@ def _columns(scale: Mapping[str, tuple[float, ...]], where: str) -> list[dict[st
         return [{}]
     first, rows = next(iter(scale)), list(scale.values())
     if len({len(row) for row in rows}) > 1 or not rows[0]:
-        raise ConfigError(f"{where}: the rows of scale need the same number of factors, one at least")
+        raise ConfigError(f"{where}: the rows of scale need the same number of factors, at least one")
     if len(set(rows[0])) < len(rows[0]):
         raise ConfigError(f"{where}: the factors of {first!r} must differ, since they name the platforms")
     return [dict(zip(scale, column, strict=True)) for column in zip(*rows, strict=True)]

@@ -238,7 +238,7 @@ def scale_communication(edge_weight: npt.ArrayLike, cost: npt.ArrayLike, ccr: fl
     table = np.asarray(cost, np.float64)
     _positive(False, ccr=ccr)
     if weight.ndim != 1 or not all_within(np.ascontiguousarray(weight), True):
-        raise ProblemError("edge weights must be a row of finite numbers that are not negative")
+        raise ProblemError("edge weights must be a row of finite non-negative numbers")
     finite = all_within(table.ravel(), True)
     placeable: npt.NDArray[np.bool_] | None = None if finite else np.isfinite(table)
     if table.ndim != 2 or (
@@ -280,5 +280,5 @@ def _positive(strictly: bool, **values: float) -> None:
 def _vector(name: str, values: npt.ArrayLike, n: int) -> FloatArray:
     array = np.asarray(values, np.float64)
     if array.shape != (n,) or not np.isfinite(array).all() or (array < 0).any():
-        raise ProblemError(f"{name} must hold {n} finite numbers that are not negative")
+        raise ProblemError(f"{name} must hold {n} finite non-negative numbers")
     return array

@@ -110,7 +110,7 @@ def test_the_same_seed_gives_the_same_interval() -> None:
         ([1.0, 2.0], [1.0, 2.0], "belong to different problems"),
         ([[1.0, 0.0]], [1.0, 2.0], "positive, finite"),
         ([[1.0, 2.0]], [1.0, np.inf], "positive, finite"),
-        (np.zeros((1, 0)), [], "one at least"),
+        (np.zeros((1, 0)), [], "at least one"),
     ],
 )
 def test_what_cannot_be_compared(ours: npt.ArrayLike, theirs: npt.ArrayLike, said: str) -> None:

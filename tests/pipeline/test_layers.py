@@ -68,7 +68,7 @@ def test_devices_take_the_times_of_their_name_or_kind_and_pay_for_outputs(tmp_pa
         (("time [s],time [s]", "1,1"), "a heading occurs twice"),
         (("time cpu [s],time gpu [ms]", "1,1"), "columns of time have the units s and ms"),
         (("time [s],size [B]", "1"), "line 2: 1 fields for 2 columns"),
-        (("time [s]", "1", "-1"), "line 3: time is '-1'; expected a number that is not negative"),
+        (("time [s]", "1", "-1"), "line 3: time is '-1'; expected a non-negative number"),
         (("time [s]", "nan"), "line 2: time is 'nan'"),
         (("size [GB]", "1e999"), "line 2: size is '1e999'"),
         (("time [s],count", "1,0"), "count is '0'; expected a whole number of at least 1"),

@@ -204,7 +204,7 @@ def test_a_problem_in_hand_is_named_by_itself_or_by_the_caller() -> None:
         (SCALED + "{links.peak_flops: [1.0]}}", PlatformError, "unknown figure 'peak_flops'"),
         (SCALED + "{gpu.peak_flops: [0]}}", PlatformError, "factor of 'gpu.peak_flops' is 0.0; it must be positive"),
         (SCALED + "{gpu.peak_flops: [1, 2], links.latency: [1]}}", ConfigError, "the same number of factors"),
-        (SCALED + "{gpu.peak_flops: []}}", ConfigError, "one at least"),
+        (SCALED + "{gpu.peak_flops: []}}", ConfigError, "at least one"),
         (SCALED + "{gpu.peak_flops: [2, 2]}}", ConfigError, "factors of 'gpu.peak_flops' must differ"),
         (SCALED + "{gpu.peak_flops: 2}}", ConfigError, "expected a list"),
         (

@@ -201,7 +201,7 @@ def nodes(*costs: object) -> nx.DiGraph:
         (nodes(1), 10**9, "devices is 1000000000, not"),
         (nodes([1, 2], [1, 2, 3]), None, "one node has costs of 2 devices, another of 3"),
         (nodes([]), None, "devices is 0, not"),
-        (nodes("x"), 1, "node 0: cost is 'x', not a number that is not negative, or one for each device"),
+        (nodes("x"), 1, "node 0: cost is 'x', not a non-negative number, or one for each device"),
         (nodes(1, -1.0), 1, "node 1: cost is -1.0, not"),
         (nodes([1, np.nan]), None, "cost is .*nan.*, not"),
         (nodes([[1]]), None, r"cost is \[\[1\]\], not"),

@@ -16,7 +16,7 @@ from hetgym._sums import summed
 from hetgym.errors import HetgymError
 
 DIRECTORY_LIMIT = 4 << 20
-"""Longest directory of an archive that is read [byte]: some 40 000 members, thirty times as many as any of ours."""
+"""Longest directory of an archive that is read [byte]: some 40 000 members, thirty times as many as an artefact has."""
 
 _HEADER = "header"
 _CHUNK = 1 << 20  # bytes that are decompressed at once, so that an array is never held twice
@@ -79,7 +79,7 @@ def _unpacked(file: IO[bytes], where: str, kind: Kind) -> tuple[dict[str, Any], 
     with zipfile.ZipFile(file) as archive:
         members = {_array_name(info.filename): info for info in archive.infolist()}
         if len(members) < len(archive.infolist()) or any(info.compress_type not in (0, 8) for info in members.values()):
-            raise kind.error(f"{where}: not a readable archive (members of one name, or of a rare compression)")
+            raise kind.error(f"{where}: not a readable archive (members of one name, or an unsupported compression)")
         if _HEADER not in members:
             raise kind.error(f"{where}: missing or unexpected arrays {_HEADER}")
         member = members.pop(_HEADER)
@@ -108,7 +108,7 @@ def _array_name(member: str) -> str:
 def _check_directory(file: IO[bytes], where: str, error: Refusal) -> None:
     """Refuse an archive whose list of members would take more memory than its arrays.
 
-    Its length stands in the end record, the last thing in the file before a comment.
+    Its length is in the end record, the last thing in the file before a comment.
     """
     size = file.seek(0, 2)
     start = file.seek(max(0, size - _TAIL))

@@ -87,7 +87,7 @@ class EagerGpuCosts(artefact.Stored, Priced):
     as elementwise, normalisations as layer norm, recurrent cells as products, fused operators as their anchors. A
     convolution costs the smaller of two prices, since libraries choose the faster algorithm: that of its own class,
     which was measured with windows of three and mostly far more work than one image gives, and that of the equivalent
-    product. Twice the batch never costs less: the smallest price of a batch, its double, and so on counts. Prices do
+    product. Twice the batch never costs less: the smallest price of a batch, its double, and so on is used. Prices do
     not rise with the bandwidth or the peak of a board that is otherwise the same. Results are cached by shape.
 
     Args:

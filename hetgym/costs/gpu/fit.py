@@ -183,7 +183,7 @@ def fit(
 def law(shares: Mapping[Gpu, float]) -> Sustained:
     """The law of sustained rates with the least squares of logarithms over GPUs that were measured.
 
-    Needs are tried on a grid of 0.5 %; for each the issue shares have a closed form. A figure that no GPU tells about
+    Needs are tried on a grid of 0.5 %; for each the issue shares have a closed form. A figure that no GPU determines
     keeps its default. ``shares`` maps a GPU to the share of the peak that long products reach.
     """
     best, least = Sustained(), np.inf

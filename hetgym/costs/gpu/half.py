@@ -288,7 +288,7 @@ def _grows(kind: str, rows: FloatArray) -> BoolArray:
 
 
 def _classified(op: Operator, able: Sequence[str], gpu: HalfGpu) -> tuple[str, list[tuple[float, ...]]]:
-    """The class that prices an operator, and its rows; the cheapest row counts. An empty class means the roofline.
+    """The class that prices an operator, and its rows; the cheapest is used. An empty class means the roofline.
 
     A grouped product has a row for each doubling of its batch, which neither its number of products nor the rows of
     each follow. Products of float32 have the row of the same product in 16 bits, whose price is their least.

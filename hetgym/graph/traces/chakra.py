@@ -53,7 +53,7 @@ class Node:
 
     @property
     def host(self) -> bool:
-        """True for a node of a thread; nodes that do not tell are the host's unless they communicate."""
+        """True for a node of a thread; nodes that do not state it are the host's unless they communicate."""
         return bool(self.attributes.get("is_cpu_op", self.type < _SEND))
 
     @property

@@ -64,7 +64,7 @@ def measured_graph(ranks: Sequence[tuple[Events, Dataflow | None]], name: str) -
     """The measured graph of events of one or several ranks.
 
     The clocks of several ranks are aligned at the ends of their collectives. Without collectives in common, all ranks
-    start at once. No events, or too many events, threads or streams are a GraphError.
+    start at once. No events, or too many events, threads or streams raise a GraphError.
     """
     made: list[Rank] = []
     tracks: list[str] = []

@@ -40,7 +40,7 @@ def matched(ranks: Sequence[Sequence[Work]]) -> list[list[tuple[int, Work]]]:
 def clock_shifts(ranks: int, together: Sequence[Sequence[tuple[int, Work]]]) -> list[float]:
     """Time to add to each rank's clock so that collectives end at the same time: the median over all of them [s].
 
-    Sends and receives do not count. Ranks are compared with the first one that took part; those of no common
+    Sends and receives are ignored. Ranks are compared with the first one that took part; those of no common
     collective keep their clocks.
     """
     differences: dict[int, list[float]] = defaultdict(list)

@@ -83,7 +83,7 @@ class Launches:
         return None if correlation is None else self._correlation.get(correlation)
 
     def of(self, event: Event) -> Event | None:
-        """What launched an event; nothing that begins after the event."""
+        """The event that launched a given one, if it did not begin after that."""
         correlation, external = event.number("correlation"), event.number("External id", "external id")
         found = None if correlation is None else self._correlation.get(correlation)
         if found is None and external is not None:
