@@ -1,12 +1,15 @@
 """Agents without parameters and the shipped policy in HetDispatch-v0, compared with online heuristics.
 
-    python studies/agents/agents_dispatch.py --json studies/agents/agents_dispatch.json
+    python studies/agents/agents_dispatch.py --json agents-dispatch.json
+    python studies/agents/agents_dispatch.py --first 920000 --episodes 100 --zoo 6 --policies-only
 
 Run times vary by 20 %, and one device slows down during the run. Opponents are the online heuristics of
 hetgym.baselines, which decide in the same runs as the agents: ready operators, in the order of the heuristic's
 priority, are put where they finish first by the simulator's own estimate. That estimate includes links and queues, so
 it makes no difference which of DONF's communication models is used. Figures are ratios of makespans to those of the
-reference (highest upward rank first): mean, its standard error, worst, and share of runs that are slower.
+reference (highest upward rank first). ``--policies-only`` leaves the agents without parameters out. Then, with other
+policies, or on one set of problems, each agent and heuristic has a line: mean, its standard error, worst, and share of
+runs that are slower.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ Decide = Callable[[Situation], tuple[int, int] | None]
 
 ZOO = ("inception_v1", "squeezenet", "nasnet", "shufflenet", "bert_base", "lstm")
 PLATFORMS = ("cpu-2gpu-nvlink", "cpu-gpu-npu", "8gpu-node")
+POLICIES = ["dispatch", "planned-dispatch"]
 
 RULES: dict[str, dict[str, float]] = {
     "finish": {"finish": 1.0, "is_wait": 10.0},
@@ -47,6 +51,26 @@ RULES: dict[str, dict[str, float]] = {
     "completion, no wait": {"completion": 1.0, "is_wait": 10.0},
     "completion + 0.3 flow": {"completion": 1.0, "flow": 0.3},
 }
+
+
+WHO: dict[str, tuple[str, ...]] = {
+    "least completion + 0.3 flow": ("agent: completion + 0.3 flow",),
+    "least completion": ("agent: completion",),
+    "the same, never waiting": ("agent: completion, no wait",),
+    "upward rank; finish + optimistic cost": ("heft + oct",),
+    "PEFT": ("peft",),
+    "least bound": ("agent: bound",),
+    "least finish": ("agent: finish",),
+    "HEFT (the reference)": ("heft",),
+    "min-min": ("min-min",),
+    "MCT": ("mct",),
+    "DONF, DONF2, ADON": ("donf", "donf2", "adon"),
+    "sufferage, max-min": ("sufferage", "max-min"),
+    "FCFS and SJF": ("fcfs", "sjf"),
+    "MET, OLB": ("met", "olb"),
+    "uniform": ("agent: uniform",),
+}
+"""Lines of the table of rules, and whose figures they hold."""
 
 
 def listed(priority: Callable[[Problem], Any], bonus: Callable[[Problem], Any] | None = None) -> Any:
@@ -208,16 +232,86 @@ def together(sets: Sequence[dict[str, list[float]]], first: str) -> list[dict[st
     return sorted(rows, key=lambda row: row["mean"])
 
 
+def tables_of_rules(rows: Sequence[dict[str, Any]], bare: float) -> None:
+    """Show the agents without parameters beside the heuristics, and what plans add.
+
+    Args:
+        rows: of all sets of episodes.
+        bare: time of a decision of *least finish* without roll-outs, on the problems of the first set [s].
+    """
+    sets = list(dict.fromkeys(row["problems"] for row in rows if row["problems"] != "all sets"))
+    found = {(row["problems"], row["what"]): row for row in rows}
+
+    def means(where: str, names: tuple[str, ...]) -> str:
+        values = sorted(found[where, name]["mean"] for name in names)
+        return " to ".join(f"{value:.3f}" for value in dict.fromkeys((values[0], values[-1])))
+
+    show(
+        "Mean makespan over the reference",
+        [{"who": who, **{where: means(where, names) for where in sets}} for who, names in WHO.items()],
+        {
+            "who decides": lambda row: row["who"],
+            **{where: lambda row, where=where: row[where] for where in sets},  # type: ignore[misc]
+        },
+        "rules",
+    )
+    planned = {where: found[where, "agent: planned-dispatch"] for where in sets}
+    show(
+        "A plan as a third roll-out: makespan over that without",
+        [planned],
+        {
+            "tries": lambda _: f"{hetgym.agents.rule('planned-dispatch').arguments['tries']} changes a decision",
+            **{
+                where.split()[-1]: lambda row, where=where: (  # type: ignore[misc]
+                    "{:.3f} ({:.3f} to {:.3f})".format(row[where]["paired"], *row[where]["interval"])
+                )
+                for where in sets
+            },
+        },
+        "plans",
+    )
+    best = "agent: completion + 0.3 flow"
+    errors = [f"{found[where, best]['error']:.3f}" for where in sets]
+    overall = found["all sets", "agent: completion"]
+    first = {name: seconds(found[sets[0], f"agent: {name}"]["decision"]) for name in ("finish", "planned-dispatch")}
+    figures = {
+        "standard errors of the first row": f"{min(errors)} to {max(errors)}",
+        "least completion over the first row, sets alike": "{:.3f} ({:.3f} to {:.3f})".format(
+            overall["paired"], *overall["interval"]
+        ),
+        f"a decision with completions, {sets[0]}": first["finish"],
+        f"a decision without completions, {sets[0]}": seconds(bare),
+        f"a decision of planned-dispatch, {sets[0]}": first["planned-dispatch"],
+    }
+    show(
+        "Further figures",
+        [{"what": what, "figure": figure} for what, figure in figures.items()],
+        {"what": lambda row: row["what"], "figure": lambda row: row["figure"]},
+        "key-figures",
+    )
+
+
+def timed(env: HetDispatchEnv, agent: Any, seeds: Sequence[int]) -> tuple[list[float], float]:
+    """Makespans of an agent over the reference, and the processor time of a decision [s]."""
+    play(env, agent, seeds[0])  # compiles
+    ratios, decisions, begin = [], 0, time.thread_time()
+    for seed in seeds:
+        info = play(env, agent, seed)
+        ratios.append(info["makespan"] / info["reference"])
+        decisions += len(info["replay"].actions)
+    return ratios, (time.thread_time() - begin) / decisions
+
+
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("--episodes", type=int, default=150, help="of random problems, for each runtime; or 0")
-    parser.add_argument("--zoo", type=int, default=3, help="of each network on each platform")
+    parser.add_argument("--episodes", type=int, default=400, help="of random problems, for each runtime; or 0")
+    parser.add_argument("--zoo", type=int, default=10, help="of each network on each platform")
     parser.add_argument("--platforms", nargs="+", default=PLATFORMS, help="of the networks")
     parser.add_argument("--noise", type=float, default=0.2)
     parser.add_argument("--slow-downs", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="seed of the first episode")
-    parser.add_argument("--policies", nargs="+", default=["dispatch", "planned-dispatch"], help="rules, names or paths")
-    parser.add_argument("--bounds", action="store_true", help="add a lower bound and plans that know the noise")
+    parser.add_argument("--policies", nargs="+", default=POLICIES, help="rules, names or paths")
+    parser.add_argument("--bounds", action="store_true", help="with --policies-only: plans that know the noise")
     parser.add_argument("--policies-only", action="store_true", help="leave out the agents without parameters")
     options = parser.parse_args()
     conditions: dict[str, Any] = {
@@ -226,11 +320,11 @@ def main() -> None:
         "slow_downs": options.slow_downs,
     }
     sets: list[tuple[str, dict[str, Any], int]] = [
-        (f"random, {runtime}", {"runtime": runtime}, options.episodes)
+        (f"random under {runtime}", {"runtime": runtime}, options.episodes)
         for runtime in (("classic", "links") if options.episodes else ())
     ]
     sets += [
-        (f"zoo, {platform}", {"graph": list(ZOO), "platform": platform, "runtime": "links"}, options.zoo * len(ZOO))
+        (f"zoo on {platform}", {"graph": list(ZOO), "platform": platform, "runtime": "links"}, options.zoo * len(ZOO))
         for platform in (options.platforms if options.zoo else ())
     ]
     rows, found = [], []
@@ -253,12 +347,7 @@ def main() -> None:
         for name, agent in agents.items():
             tries = agent.arguments.get("tries", 0) if isinstance(agent, Policy) else 0
             env = HetDispatchEnv(**conditions, **arguments, tries=tries)
-            begin, decisions = time.thread_time(), 0
-            for seed in seeds:
-                info = play(env, agent, seed)
-                ratios.setdefault(f"agent: {name}", []).append(info["makespan"] / info["reference"])
-                decisions += len(info["replay"].actions)
-            spent[f"agent: {name}"] = (time.thread_time() - begin) / decisions
+            ratios[f"agent: {name}"], spent[f"agent: {name}"] = timed(env, agent, seeds)
         found.append(ratios)
         base = ratios[f"agent: {options.policies[0]}"]
         for name, values in sorted(ratios.items(), key=lambda item: float(np.mean(item[1]))):
@@ -266,6 +355,13 @@ def main() -> None:
             rows[-1]["paired"], rows[-1]["interval"] = paired([values], [base])
     if len(found) > 1:
         rows += together(found, f"agent: {options.policies[0]}")
+    if not options.policies_only and options.policies == POLICIES and len(sets) > 1:
+        _, arguments, episodes = sets[0]
+        env = HetDispatchEnv(**conditions, **arguments, completion="off")
+        finish = linear(DISPATCH_CANDIDATE_FEATURES, **RULES["finish"])
+        tables_of_rules(rows, timed(env, finish, range(options.first, options.first + episodes))[1])
+        save(options.json, "agents-dispatch", rows)
+        return
     show(
         "Makespan over the reference",
         rows,

@@ -1,6 +1,6 @@
 """Agents without parameters, the shipped policy and annealing in HetPipeline-v0, on held-out pipelines.
 
-    python studies/agents/agents_pipeline.py --json studies/agents/agents_pipeline.json
+    python studies/agents/agents_pipeline.py --json agents-pipeline.json
     python studies/agents/agents_pipeline.py --seed 20000 --agents pipeline-v1 annealed --large 40 --enumerate
     python studies/agents/agents_pipeline.py --seed 20000 --agents pipeline-v1 annealed longer --longer 50
 
@@ -8,8 +8,11 @@ Random chains on two accelerators and two CPUs under every objective and schedul
 the trunk, on every platform of two devices or more; with ``--large``, also chains of 24 to 48 blocks on eight devices
 and of 40 to 80 blocks on sixteen, with twice as many micro-batches as devices. Chains have seeds from ``--seed`` on;
 nothing was fitted or chosen on those from 20 000 on. *longer* anneals with ``--longer`` times the tries of a small
-pipeline. Figures are ratios of values to the reference, which is the better of one device and equal cuts: mean, worst,
-and share of pipelines that are worse than the reference. Then come ratios to the values of ``pipeline-v1``: their mean
+pipeline. Figures are ratios of values to the reference, which is the better of one device and equal cuts.
+
+Without ``--agents`` the agents without parameters play: mean ratios, and for *completion* the worst, the share of
+pipelines that are worse than the reference, and the mean ratio to the best of all cuts of small chains. With
+``--agents`` there are mean, worst and share for each of them, and ratios to the values of ``pipeline-v1``: their mean
 with a 95 % bootstrap interval, and the largest. Where the optimum is known, there are also the mean ratio to the
 optimum and the share of pipelines within 2 % of it.
 """
@@ -48,6 +51,10 @@ CASES: tuple[dict[str, Any], ...] = (
 )
 
 
+WORDS = {"1f1b": "1F1B", "gpipe": "GPipe", "zb-h1": "ZB-H1"}
+"""Names of objectives and schedules in tables."""
+
+
 def agents() -> dict[str, Rule]:
     """Name -> rule, for all rules that are compared."""
     rules = {name: linear(CUT_FEATURES, **{name: 1.0}) for name in ("load", "bound", "completion")}
@@ -61,15 +68,20 @@ LARGE = (
 """Generators of larger chains, and their numbers of micro-batches."""
 
 
+def words(arguments: dict[str, Any]) -> str:
+    """The objective or the schedule in a word."""
+    name: str = arguments.get("schedule", arguments.get("objective", "throughput"))
+    return WORDS.get(name, name)
+
+
 def cases(chains: int, large: int, seed: int) -> Iterator[tuple[str, dict[str, Any], list[TrainingPipeline]]]:
     """Title, arguments of the environment and pipelines of each set."""
     for arguments in CASES:
-        title = " ".join(str(value) for value in arguments.values()) or "throughput"
         drawn = [RandomChains()(np.random.default_rng(seed + k)) for k in range(chains)]
-        yield f"chains, {title}", arguments, drawn
+        yield f"chains, {words(arguments)}", arguments, drawn
     for generator, batches in LARGE if large else ():
         for arguments in CASES[2:]:
-            title = f"chains of {generator.blocks[0]}-{generator.blocks[1]}, {arguments['schedule']}"
+            title = f"chains of {generator.blocks[0]}-{generator.blocks[1]}, {words(arguments)}"
             drawn = [generator(np.random.default_rng(seed + k)) for k in range(large)]
             yield title, {**arguments, "micro_batches": batches}, drawn
     pipelines = []
@@ -83,8 +95,7 @@ def cases(chains: int, large: int, seed: int) -> Iterator[tuple[str, dict[str, A
             if step.problem.num_devices > 1:
                 pipelines.append(step)
     for arguments in CASES if chains else ():
-        title = " ".join(str(value) for value in arguments.values()) or "throughput"
-        yield f"zoo, {title}", arguments, pipelines
+        yield f"zoo, {words(arguments)}", arguments, pipelines
 
 
 def one_episode(env: HetPipelineEnv, rule: Rule, pipeline: TrainingPipeline) -> dict[str, Any]:
@@ -109,7 +120,7 @@ def one_cut(arguments: dict[str, Any], tries: int | None, pipeline: TrainingPipe
 
 
 def least_of_all(arguments: dict[str, Any], pipeline: TrainingPipeline) -> float:
-    """Least value of any cut of one round that fits, by trying all; devices of a kind are used in turn [s]."""
+    """Least value of any cut that fits, by trying all; devices of a kind are used in turn [s]."""
     cuts = cut_problem(pipeline, Objective(**arguments))
     n, kind, best = len(cuts.names), cuts.problem.device_kind.tolist(), np.inf
     for p in range(1, min(n, len(kind)) + 1):
@@ -118,11 +129,62 @@ def least_of_all(arguments: dict[str, Any], pipeline: TrainingPipeline) -> float
                 kind[d] == kind[e] and e < d and e not in devices[:k] for k, d in enumerate(devices) for e in range(d)
             ):
                 continue
-            for ends in itertools.combinations(range(1, n), p - 1):
-                cut = [Stage(*stage) for stage in zip((0, *ends), (*ends, n), devices, strict=True)]
-                if cuts.fits(cut):
-                    best = min(best, cuts.evaluate(cut).value)
+            for rounds in range(1, cuts.objective.rounds + 1):
+                if cuts.tables.peak[rounds, p, 0] < 0:  # no such schedule
+                    continue
+                for ends in itertools.combinations(range(1, n), p * rounds - 1):
+                    stages = zip((0, *ends), (*ends, n), devices * rounds, strict=True)
+                    best = min(best, cuts.value_within([Stage(*stage) for stage in stages]))
     return best
+
+
+def compare_rules(chains: int, seed: int) -> list[dict[str, Any]]:
+    """Play the agents without parameters, and show their tables."""
+    rows: list[dict[str, Any]] = []
+    for title, arguments, pipelines in cases(chains, 0, seed):
+        env = HetPipelineEnv(pipelines, **arguments, optimal=False)
+        row: dict[str, Any] = {"problems": title, "count": len(pipelines)}
+        for name, rule in agents().items():
+            infos = [one_episode(env, rule, each) for each in pipelines]
+            row[name] = summary(info["value"] / info["reference"] for info in infos)
+        rows.append(row)
+    show(
+        "Mean value over the reference",
+        rows,
+        {
+            "problems": lambda row: row["problems"],
+            **{
+                name if name == "uniform" else f"least {name}": lambda row, name=name: f"{row[name]['mean']:.3f}"  # type: ignore[misc]
+                for name in agents()
+            },
+            "its worst": lambda row: f"{row['completion']['worst']:.3f}",
+            "above the reference": lambda row: f"{100 * row['completion']['lost']:.1f} %",
+        },
+        "rules",
+    )
+    small: list[dict[str, Any]] = []
+    for arguments in CASES:
+        generator = RandomChains((7, 8) if arguments.get("schedule") == "interleaved" else (8, 10))
+        pipelines = [generator(np.random.default_rng(seed + k)) for k in range(chains)]
+        env = HetPipelineEnv(pipelines, **arguments, optimal=False)
+        ratios = summary(
+            one_episode(env, agents()["completion"], each)["value"] / least_of_all(arguments, each)
+            for each in pipelines
+        )
+        small.append(
+            {"schedule": f"{words(arguments)}, {generator.blocks[0]} to {generator.blocks[1]} blocks", **ratios}
+        )
+    show(
+        "Least completion over the best of all cuts, small chains",
+        small,
+        {
+            "schedule": lambda row: row["schedule"],
+            "over the best": lambda row: f"{row['mean']:.3f}",
+            "worst": lambda row: f"{row['worst']:.3f}",
+        },
+        "optimum",
+    )
+    return rows + small
 
 
 def interval(ratios: npt.NDArray[np.float64]) -> list[float]:
@@ -139,8 +201,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the first chain of each kind")
     parser.add_argument("--longer", type=int, default=50, help="times the least tries of the agent *longer*")
     parser.add_argument("--enumerate", action="store_true", help="try all cuts of small chains under 1F1B and ZB-H1")
-    parser.add_argument("--agents", nargs="+", help="names of the agents that play; all by default")
+    parser.add_argument(
+        "--agents", nargs="+", help="names of the agents that play; those without parameters by default"
+    )
     options = parser.parse_args()
+    if not options.agents:
+        save(options.json, "agents-pipeline", compare_rules(options.chains, options.seed))
+        return
     rows = []
     policy = hetgym.agents.load("pipeline-v1")
     for title, arguments, pipelines in cases(options.chains, options.large, options.seed):
@@ -153,7 +220,7 @@ def main() -> None:
         plays["annealed"] = partial(one_cut, arguments, None)
         plays["longer"] = partial(one_cut, arguments, options.longer * LEAST)
         for name, episode in plays.items():
-            if name not in (options.agents or set(plays) - {"longer"}):
+            if name not in options.agents:
                 continue
             begin = time.thread_time()
             infos = [episode(each) for each in pipelines]

@@ -147,10 +147,11 @@ def main() -> None:
             "split-v2 with ten times the plans over itself",
             found,
             {
-                "n": lambda row: str(row["n"]),
-                "mean": lambda row: f"{row['mean']:.4f}",
+                "random networks": lambda row: str(row["n"]),
+                "mean ratio": lambda row: f"{row['mean']:.4f}",
                 "95 %": lambda row: ends(row["low"], row["high"]),
             },
+            "headroom",
         )
         save(options.json, "splits", found)
         return
