@@ -12,9 +12,10 @@ Protocols:
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from hetgym.costs.scoring import Scores
 from hetgym.measurements import Dataset
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _common import command_line  # noqa: E402
+from _common import command_line, save, show  # noqa: E402
 
 MODELS = (
     "alexnet",
@@ -42,6 +43,32 @@ MODELS = (
 """Models that --leave-one-out leaves out in turn: nine convolutional networks and three transformers."""
 
 
+FORMS = {
+    "roofline": "roofline, calibrated",
+    "wave": "wave law (made for GPUs)",
+    "polynomial": "polynomial",
+    "boosted": "boosted",
+    "neural": "neural",
+    "gaussian": "Gaussian process",
+    "blend": "blend of the last with boosted, shipped",
+}
+"""Kind of model -> its name in the table."""
+
+COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "form": lambda row: FORMS[row["form"]],
+    **{
+        f"{words}: {name}": lambda row, part=part, name=name: f"{100 * row[part][name.lower()]:.1f} %"
+        for words, part, names in (
+            ("alone", "alone", ("mean", "median", "P90")),
+            ("in networks", "within graphs", ("mean", "median")),
+            ("14 models", "held-out models", ("mean", "median")),
+            ("gradients", "backward", ("mean", "median")),
+        )
+        for name in names
+    },
+}
+
+
 def leave_one_out(table, device, kind: str) -> dict[str, float]:
     """Error for each of :data:`MODELS` of a fit to all other data."""
     errors = {}
@@ -57,29 +84,21 @@ def leave_one_out(table, device, kind: str) -> dict[str, float]:
 def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--dataset", default="xeon-core")
-    parser.add_argument("--models", default="roofline,polynomial,wave,neural,boosted,gaussian,blend")
+    parser.add_argument("--models", default=",".join(FORMS))
     parser.add_argument("--leave-one-out", action="store_true")
     options = parser.parse_args()
     dataset = Dataset.load(options.dataset)
     table, device = dataset.table.timed(), dataset.device
     print(f"{options.dataset}: {len(table)} rows, {dataset.machine.label}\n")
-    results = {}
+    rows: list[dict[str, Any]] = []
     for kind in options.models.split(","):
-        scores = Scores.of(table, device, kind, 0)
-        results[kind] = scores.document()
-        print(f"{kind:11s} operators alone, held-out shapes     {scores.long('isolated')}")
-        print(f"{'':11s} operators in graphs, held-out shapes {scores.long('graph')}")
-        print(f"{'':11s} gradients alone, held-out shapes     {scores.backward()}")
-        print(f"{'':11s} models, none of them in the fit      {scores.whole()}")
+        rows.append({"form": kind, **Scores.of(table, device, kind, 0).document()})
+        print(kind, "  ".join(f"{name} {error:+.1%}" for name, error in rows[-1]["model errors"].items()), flush=True)
         if options.leave_one_out:
-            errors = leave_one_out(table, device, kind)
-            score = Score.of(np.array(list(errors.values())) + 1, np.ones(len(errors)))
-            results[kind]["leave one model out"] = errors
-            print(f"{'':11s} models, leave one out                {score}")
-        errors = scores.document()["model errors"]
-        print(f"{'':11s} " + "  ".join(f"{name} {error:+.1%}" for name, error in errors.items()), flush=True)
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
+            rows[-1]["leave one model out"] = errors = leave_one_out(table, device, kind)
+            print(f"leave one out: {Score.of(np.array(list(errors.values())) + 1, np.ones(len(errors)))}", flush=True)
+    show("errors by form", rows, COLUMNS, name="forms")
+    save(options.json, "cpu", rows)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,60 @@ SHORTEST = 1e-7
 """Time below which an operator launched nothing [s]."""
 
 
+Pairs = list[tuple[float, float]]
+"""Predicted and measured seconds."""
+
+
+class Priced:
+    """A table of ``hetgym profile``, and the prices of its operators.
+
+    Args:
+        table: its name or path.
+        costs: model of the operators; by default the board's.
+        half: model of 16-bit operators; none; by default the board's.
+    """
+
+    def __init__(self, table: str, costs: str = "", half: str = "") -> None:
+        dataset = Dataset.load(table)
+        named = {"costs": costs} if costs else {}
+        named |= {"half_costs": half.replace("none", "")} if half else {}
+        self.board = find_board(dataset.device.model, "", (), table).named("gpu", **named)
+        rows = [row for row in dataset.table.timed() if row.operator.kind != "Graph"]
+        prices = AutoCosts().predict([row.operator for row in rows], self.board)
+        of: dict[str, list[tuple[Measurement, float]]] = defaultdict(list)
+        self.kinds: dict[str, Pairs] = defaultdict(list)  # kind -> operators of float32 networks
+        self.alone: dict[str, Pairs] = defaultdict(list)  # kind and phase -> operators of language models
+        self.each: dict[str, list[dict[str, Any]]] = defaultdict(list)  # kind -> the same, with their shapes
+        for row, price in zip(rows, prices.tolist(), strict=True):
+            if row.context == "graph":
+                of[row.source].append((row, price))
+                if row.seconds > SHORTEST and row.operator.dtype == "float32" and not row.source.startswith("random-"):
+                    self.kinds[row.operator.kind].append((price, row.seconds))
+            elif row.operator.dtype == "bfloat16" and not row.source.endswith("-bf16"):
+                phase = "decode" if "decode" in row.source else "prefill"
+                self.alone[f"{row.operator.kind}, {phase}"].append((price, row.seconds))
+                shapes = ", ".join("x".join(map(str, tensor.shape)) for tensor in row.operator.inputs)
+                words = f"{row.source}: {shapes}"
+                self.each[row.operator.kind].append({"operator": words, "seconds": row.seconds, "predicted": price})
+        walls = dataset.table.graphs()
+        self.networks = [
+            {
+                "network": name,
+                "kernels": sum(row.seconds * row.count for row, _ in parts),
+                "predicted": sum(price * row.count for row, price in parts),
+                "eager": walls[name],
+                "operators": sum(row.count for row, _ in parts),
+            }
+            for name, parts in sorted(of.items())
+            if not name.startswith("random-")
+        ]
+
+    def score(self, pattern: str) -> Score:
+        """Errors of the networks whose names a pattern finds."""
+        chosen = [row for row in self.networks if re.search(pattern, row["network"])]
+        return Score.of([row["predicted"] for row in chosen], [row["kernels"] for row in chosen])
+
+
 def main() -> None:
     parser = command_line(__doc__, json=False)
     parser.add_argument("--table", default="h200")
@@ -77,52 +131,18 @@ def main() -> None:
     parser.add_argument("--half-costs", default="", help="model of 16-bit operators; none; by default the board's")
     parser.add_argument("--list", default="", metavar="KIND", help="print each 16-bit operator of a kind")
     options = parser.parse_args()
-    dataset = Dataset.load(options.table)
-    named = {"costs": options.costs} if options.costs else {}
-    half = {"half_costs": options.half_costs.replace("none", "")} if options.half_costs else {}
-    board = find_board(dataset.device.model, "", (), options.table).named("gpu", **named, **half)
-    rows = [row for row in dataset.table.timed() if row.operator.kind != "Graph"]
-    prices = AutoCosts().predict([row.operator for row in rows], board)
-    of: dict[str, list[tuple[Measurement, float]]] = defaultdict(list)
-    alone: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    kinds: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    each = []
-    for row, price in zip(rows, prices.tolist(), strict=True):
-        if row.context == "graph":
-            of[row.source].append((row, price))
-            if row.seconds > SHORTEST and row.operator.dtype == "float32" and not row.source.startswith("random-"):
-                kinds[row.operator.kind].append((price, row.seconds))
-        elif row.operator.dtype == "bfloat16" and not row.source.endswith("-bf16"):
-            phase = "decode" if "decode" in row.source else "prefill"
-            alone[f"{row.operator.kind}, {phase}"].append((price, row.seconds))
-            if row.operator.kind == options.list:
-                shapes = ", ".join("x".join(map(str, tensor.shape)) for tensor in row.operator.inputs)
-                each.append({"operator": f"{row.source}: {shapes}", "seconds": row.seconds, "predicted": price})
-    walls = dataset.table.graphs()
-    networks = [
-        {
-            "network": name,
-            "kernels": sum(row.seconds * row.count for row, _ in parts),
-            "predicted": sum(price * row.count for row, price in parts),
-            "eager": walls[name],
-            "operators": sum(row.count for row, _ in parts),
-        }
-        for name, parts in sorted(of.items())
-        if not name.startswith("random-")
-    ]
-    show(f"networks on {board.model}", networks, NETWORKS)
+    found = Priced(options.table, options.costs, options.half_costs)
+    show(f"networks on {found.board.model}", found.networks, NETWORKS)
     for words, pattern in GROUPS.items():
-        chosen = [row for row in networks if re.search(pattern, row["network"])]
-        if chosen:
-            score = Score.of([row["predicted"] for row in chosen], [row["kernels"] for row in chosen])
+        if (score := found.score(pattern)).n:
             print(f"{words}: {score}")
-    show("operators of these networks in float32", scores(kinds), KINDS)
-    show("operators of language models in bfloat16", scores(alone), KINDS)
-    if each:
-        show(options.list, each, EACH)
+    show("operators of these networks in float32", scores(found.kinds), KINDS)
+    show("operators of language models in bfloat16", scores(found.alone), KINDS)
+    if options.list in found.each:
+        show(options.list, found.each[options.list], EACH)
 
 
-def scores(groups: dict[str, list[tuple[float, float]]]) -> list[dict[str, Any]]:
+def scores(groups: dict[str, Pairs]) -> list[dict[str, Any]]:
     """Errors of groups of predicted and measured seconds that have three or more."""
     found = []
     for what, pairs in sorted(groups.items()):

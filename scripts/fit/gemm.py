@@ -234,6 +234,7 @@ def score(
             rows.append({"gpu": name, "what": what, **errors(guess, measured)})
 
         add("all", predicted, test.seconds)
+        rows[-1]["cross-validation"] = model.card["scores"]["cross-validation on the fitting rows"]["mean"]
         sizes = np.stack([np.ones(len(test)), test.m, test.n, test.k], axis=1)
         add("as graphs are priced: twice the rows never faster", model.products(sizes), test.seconds)
         for low, high in SLICES:
@@ -359,7 +360,6 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("HETGYM_DATA", ".")) / "aiconfigurator")
     parser.add_argument("--out", "--artefacts", type=Path, default=ARTEFACTS, help="folder of the artefacts")
     parser.add_argument("--gpus", nargs="*", default=list(ENGINES), choices=list(ENGINES))
-    parser.add_argument("--markdown", type=Path)
     parser.add_argument("--picture", type=Path)
     args = parser.parse_args()
     if args.command == "fit":
@@ -372,17 +372,20 @@ def main() -> None:
     else:
         rows = (tune if args.command == "tune" else noise)(args.data, args.gpus)
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        "GPU": lambda r: str(r["gpu"]),
+        "GPU": lambda r: r["gpu"].upper(),
         "what": lambda r: str(r["what"]),
         "n": lambda r: str(r["n"]),
-        **{c: lambda r, c=c: f"{100 * r[c]:.2f} %" for c in ("mean", "median", "p90")},  # type: ignore[misc]
+        **{c: lambda r, c=c: f"{100 * r[c.lower()]:.2f} %" for c in ("mean", "median", "P90")},  # type: ignore[misc]
     }
-    show(f"{args.command}: absolute error, profiled GPU, unseen (n, k)", rows, columns)
+    if args.command == "score":
+        by = {(r["gpu"], r["what"]): f"{100 * r['mean']:.1f} %" for r in rows}
+        every = {name: cell for name, cell in columns.items() if name != "what"}
+        every["the roofline instead"] = lambda r: by[r["gpu"], "the roofline instead"]
+        every["cross-validation"] = lambda r: f"{100 * r['cross-validation']:.2f} %"
+        show("held-out pairs (n, k)", [r for r in rows if r["what"] == "all"], every, name="held-out")
+    name = "sizes" if args.command == "score" else ""
+    show(f"{args.command}: absolute error, profiled GPU, unseen (n, k)", rows, columns, name)
     save(args.json, f"gemm-{args.command}", rows)
-    if args.markdown is not None:
-        lines = ["| " + " | ".join(columns) + " |", "| --- | --- |" + " ---: |" * (len(columns) - 2)]
-        lines += ["| " + " | ".join(cell(row) for cell in columns.values()) + " |" for row in rows]
-        args.markdown.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -329,16 +329,16 @@ def main() -> None:
         rows = shapes(found, HalfGpuCosts.load(args.artefacts / NAME))
     else:
         rows = kinds(found) if args.what == "kinds" else boards(found)[0]
-    figures = ("mean", "median", "p90", "bias", *(["centred"] if args.what == "kinds" else []))
-    columns = {
-        "board": lambda r: r["board"],
-        "what": lambda r: r["what"],
-        "measured elsewhere" if args.what == "kinds" else "fitted to": lambda r: r.get(
-            "known", r.get("from", "all boards")
-        ),
-        "n": lambda r: str(r["n"]),
-        **{name: (lambda r, name=name: f"{100 * r[name]:.2f} %") for name in figures},  # type: ignore[misc]
-    }
+    first = "shapes held out" if args.what == "shapes" else "board held out"
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {first: lambda r: f"{r['board'].upper()}, {r['what']}"}
+    if args.what == "boards":
+        columns["fitted to"] = lambda r: r["from"].upper()
+    if args.what == "kinds":
+        columns["measured elsewhere"] = lambda r: r["known"]
+    columns["n"] = lambda r: str(r["n"])
+    for name in ("mean", "median", "P90", "bias", *(["centred"] if args.what == "kinds" else [])):
+        sign = "+" if name == "bias" else ""
+        columns[name] = lambda r, name=name, sign=sign: f"{100 * r[name.lower()]:{sign}.2f} %"
     show(args.what, rows, columns)
     save(args.json, args.what, rows)
 

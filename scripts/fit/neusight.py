@@ -46,11 +46,45 @@ ARTEFACT = "gpu-eager-fp32"
 COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "what": lambda row: row["what"],
     "n": lambda row: str(row["n"]),
-    "mean": lambda row: f"{row['mean']:.2%}",
-    "median": lambda row: f"{row['median']:.2%}",
-    "P90": lambda row: f"{row['p90']:.1%}",
-    "bias": lambda row: f"{row['bias']:+.1%}",
+    "mean": lambda row: f"{100 * row['mean']:.2f} %",
+    "median": lambda row: f"{100 * row['median']:.2f} %",
+    "P90": lambda row: f"{100 * row['p90']:.1f} %",
+    "bias": lambda row: f"{100 * row['bias']:+.1f} %",
 }
+SHORT = {
+    "NVIDIA A100-PCIE-40GB": "A100 PCIe 40 GB",
+    "NVIDIA H100 80GB HBM3": "H100 SXM",
+    "Tesla P100-PCIE-16GB": "P100",
+    "Tesla V100-PCIE-32GB": "V100",
+    "Tesla P4": "P4",
+    "Tesla T4": "T4",
+}
+"""Names of boards in tables."""
+
+TRANSFORMERS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "GPU": lambda row: row["GPU"],
+    **{key: lambda row, key=key: COLUMNS[key](row["hetgym"]) for key in list(COLUMNS)[1:]},
+    **{f"NeuSight: {key}": lambda row, key=key: COLUMNS[key](row["NeuSight"]) for key in ("mean", "median", "bias")},
+    "share of the peak": lambda row: row.get("share of the peak", ""),
+}
+SINGLE: dict[str, Callable[[dict[str, Any]], str]] = {
+    "held out": lambda row: row["held out"],
+    "session": lambda row: row["session"].replace("train", "training"),
+    **{
+        kind: lambda row, kind=kind: (
+            f"{100 * row[kind]['mean']:.1f} % ({100 * row[kind]['bias']:+.0f} %)" if kind in row else ""
+        )
+        for kind in CLASSES
+    },
+}
+
+TABLES: dict[str, tuple[str, dict[str, Callable[[dict[str, Any]], str]]]] = {
+    "transformers": ("whole transformers, each board held out", TRANSFORMERS),
+    "operators": ("single operators, each board held out", SINGLE),
+    "intervals": ("share of measurements within the interval", {}),
+    "runs": ("each run", {}),
+}
+"""Name of a table of ``unseen`` -> its title, and its columns if they are not the keys of its rows."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -94,69 +128,68 @@ Residuals = dict[str, dict[str, Floats]]
 """Class of operators, or "model" -> board -> [rows] log(measured / predicted) of the board when it was held out."""
 
 
-def hold_out(lab: Laboratory) -> tuple[list[dict[str, Any]], Residuals]:
-    """Hold out each board in turn; print and return scores, and the residuals of operators and runs."""
+def hold_out(lab: Laboratory) -> tuple[dict[str, list[dict[str, Any]]], Residuals]:
+    """Hold out each board in turn: rows of tables, and the residuals of operators and runs."""
     residuals: Residuals = {}
-    detail, whole, single = [], [], []
-    ratios, theirs = [], []
+    tables: dict[str, list[dict[str, Any]]] = {"runs": [], "transformers": [], "operators": []}
     for name in lab.boards:
         found = outcome(lab, name)
-        ratios.append(found.ratios)
-        theirs.append(found.neusight)
+        gpu = SHORT.get(name, name)
         residuals.setdefault("model", {})[name] = -np.log(found.ratios)
-        law = found.costs.sustained
-        share = found.costs.share(Gpu.of(GPUS[name]))
         for model, ours, other in zip(found.names, found.ratios, found.neusight, strict=True):
-            detail.append({"what": f"{name}, {model}", "hetgym": f"{ours - 1:+.1%}", "NeuSight": f"{other - 1:+.1%}"})
-        row = score(f"hetgym, {name}", found.ratios, np.ones(len(found.ratios)))
-        chosen = f"{law.free:.3f} {law.full:.3f} {law.need * 1e12:.1f} W s/TFLOP; "
-        chosen += f"{found.clocks.host * 1e6:.1f} + {found.clocks.gap * 1e6:.0f} us"
-        whole.append({**row, "share of the peak": f"{share:.3f}", "chosen on the others": chosen})
-        whole.append(score(f"NeuSight, {name}", found.neusight, np.ones(len(found.neusight))))
-        for kind, sessions in operators_held_out(lab, name, found).items():
-            parts = [np.log(measured / guess) for _, guess, measured in sessions]
-            residuals.setdefault(kind, {})[name] = np.concatenate(parts)
-            single += [score(f"{kind}, {name}, {session}", guess, seconds) for session, guess, seconds in sessions]
-    for who, parts in (("hetgym", ratios), ("NeuSight", theirs)):
-        every = np.concatenate(parts)
-        whole.append(score(f"{who}, all", every, np.ones(len(every))))
-    columns = COLUMNS | {key: lambda row, key=key: row.get(key, "") for key in ("share of the peak", CHOSEN)}
-    show("Operators of boards that were held out", single, COLUMNS)
-    show("Runs", detail, {key: lambda row, key=key: row[key] for key in ("what", "hetgym", "NeuSight")})
-    show("Models on boards that were held out", whole, columns)
-    covered = coverage(residuals)
-    show("Share of measurements within P10 to P90", covered, {key: lambda row, key=key: row[key] for key in covered[0]})
-    return [*single, *detail, *whole, *covered], residuals
+            errors = {who: f"{100 * ratio - 100:+.1f} %" for who, ratio in (("hetgym", ours), ("NeuSight", other))}
+            tables["runs"].append({"GPU": gpu, "run": model, **errors})
+        share = f"{found.costs.share(Gpu.of(GPUS[name])):.3f}"
+        tables["transformers"].append(_beside(gpu, found.ratios, found.neusight) | {"share of the peak": share})
+        sessions: dict[str, dict[str, Any]] = {}
+        for kind, parts in operators_held_out(lab, name, found).items():
+            residuals.setdefault(kind, {})[name] = np.concatenate([np.log(seen / guess) for _, guess, seen in parts])
+            for session, guess, seen in parts:
+                line = sessions.setdefault(session, {"held out": gpu, "session": session})
+                line[kind] = score(kind, guess, seen)
+        tables["operators"] += [sessions[session] for session in sorted(sessions, reverse=True)]  # train, test
+    theirs = np.array([run.neusight / run.measured for run, _ in lab.runs])
+    ours = np.exp(-np.concatenate([*residuals["model"].values()]))
+    tables["transformers"].append(_beside("all", ours, theirs))
+    return tables | {"intervals": coverage(residuals)}, residuals
 
 
-CHOSEN = "chosen on the others"
+def _beside(gpu: str, ours: Floats, theirs: Floats) -> dict[str, Any]:
+    """Errors of runs by both, from predicted over measured times."""
+    one = np.ones(len(ours))
+    return {"GPU": gpu, "hetgym": score("hetgym", ours, one), "NeuSight": score("NeuSight", theirs, one)}
 
 
 def coverage(residuals: Residuals) -> list[dict[str, Any]]:
     """How much the interval from all other boards' residuals holds of each board; 80 % is what it says."""
     rows = []
-    for kind, boards in residuals.items():
-        row = {"class": kind}
+    for kind in ("model", *CLASSES):
+        boards = residuals.get(kind, {})
+        row = {"what is priced": "whole model" if kind == "model" else kind}
+        held = []
         for name in residuals["model"]:
-            if name not in boards or len(boards) < 3:
-                row[name] = ""
-                continue
-            low, high = pooled([logs for other, logs in boards.items() if other != name])
-            row[name] = f"{np.mean((boards[name] >= low) & (boards[name] <= high)):.0%}"
-        held = [float(value.rstrip("%")) for value in list(row.values())[1:] if value]
-        rows.append({**row, "mean": f"{np.mean(held):.0f}%" if held else ""})
+            row[SHORT.get(name, name)] = ""
+            if name in boards and len(boards) > 2:
+                low, high = pooled([logs for other, logs in boards.items() if other != name])
+                held.append(round(100 * float(np.mean((boards[name] >= low) & (boards[name] <= high)))))
+                row[SHORT.get(name, name)] = f"{held[-1]} %"
+        rows.append({**row, "mean": f"{np.mean(held):.0f} %" if held else ""})
     return rows
 
 
 def unseen(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Each board held out in turn."""
-    return hold_out(laboratory(arguments))[0]
+    tables, _ = hold_out(laboratory(arguments))
+    for name, (title, columns) in TABLES.items():
+        rows = tables[name]
+        show(title, rows, columns or {key: lambda row, key=key: row[key] for key in rows[0]}, name)
+    return [row for rows in tables.values() for row in rows]
 
 
 def fitted(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Hold out each board, for the intervals; then fit to all boards, and write the artefact."""
     lab = laboratory(arguments)
-    rows, residuals = hold_out(lab)
+    _, residuals = hold_out(lab)
     costs, clocks = lab.chosen("")
     nobody: frozenset[str] = frozenset()
     best = next(one for one in CANDIDATES if lab.clocks(nobody, one) == clocks)
@@ -178,7 +211,7 @@ def fitted(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     scatter = {kind: pooled(list(boards.values())) for kind, boards in residuals.items()}
     classes = {kind: replace(own, scatter=scatter[kind]) for kind, own in costs.classes.items()}
     EagerGpuCosts(classes, card, shares, costs.sustained, scatter["model"]).save(arguments.out)
-    return rows
+    return []
 
 
 def means(boards: Mapping[str, Floats]) -> dict[str, float]:
