@@ -57,7 +57,7 @@ FORMS = {
 COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "form": lambda row: FORMS[row["form"]],
     **{
-        f"{words}: {name}": lambda row, part=part, name=name: f"{100 * row[part][name.lower()]:.1f} %"
+        f"{words}: {name}": lambda row, part=part, name=name: f"{100 * getattr(row[part], name.lower()):.1f} %"
         for words, part, names in (
             ("alone", "alone", ("mean", "median", "P90")),
             ("in networks", "within graphs", ("mean", "median")),
@@ -91,13 +91,17 @@ def main() -> None:
     table, device = dataset.table.timed(), dataset.device
     print(f"{options.dataset}: {len(table)} rows, {dataset.machine.label}\n")
     rows: list[dict[str, Any]] = []
+    cells: list[dict[str, Any]] = []
     for kind in options.models.split(","):
-        rows.append({"form": kind, **Scores.of(table, device, kind, 0).document()})
+        scores = Scores.of(table, device, kind, 0)
+        rows.append({"form": kind, **scores.document()})
+        parts = {"alone": scores.long("isolated"), "within graphs": scores.long("graph")}
+        cells.append({"form": kind, **parts, "backward": scores.backward(), "held-out models": scores.whole()})
         print(kind, "  ".join(f"{name} {error:+.1%}" for name, error in rows[-1]["model errors"].items()), flush=True)
         if options.leave_one_out:
             rows[-1]["leave one model out"] = errors = leave_one_out(table, device, kind)
             print(f"leave one out: {Score.of(np.array(list(errors.values())) + 1, np.ones(len(errors)))}", flush=True)
-    show("errors by form", rows, COLUMNS, name="forms")
+    show("errors by form", cells, COLUMNS, name="forms")
     save(options.json, "cpu", rows)
 
 
