@@ -2,7 +2,7 @@
 
     python studies/learning/proposals.py time --runtime links  # at equal time
     python studies/learning/proposals.py time --peer old/bin/python  # and beside an earlier hetgym
-    python studies/learning/proposals.py tries --runtime links  # tries and time that others need for the same plan
+    python studies/learning/proposals.py tries --runtime links,ready  # tries and time others need for the same plan
     python studies/learning/proposals.py lists --runtime links  # place-v2 without a budget over all lists
     python studies/learning/proposals.py networks --runtime links  # networks of hetbench-v2: gap to the best known
     python studies/learning/proposals.py classic  # place-v2 over place-v1 under the classic model
@@ -71,6 +71,18 @@ EFFORTS = (2, 4, 8, 16, 32, 64, 128, 256)
 
 UNITS = ("tries", "s")
 """What *tries* counts: priced changes, and processor time."""
+
+NAMES = {
+    "one way": "one way",
+    "random": "random",
+    "gain": "by gain",
+    "untrained": "untrained",
+    "one unit": "linear rule",
+}
+"""Columns of *tries*."""
+
+FEW = 4
+"""Smallest budgets, of which *tries* shows medians."""
 
 
 def problems(small: int, large: int, first: int | None = None) -> dict[str, list[Problem]]:
@@ -201,30 +213,40 @@ def compared(found: list[Ratios]) -> dict[str, dict[str, Any]]:
     }
 
 
-def needed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def needed(runtime: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Tries and time that the others need, over those of the trained network, for what it reaches with each budget."""
     found = []
     names = [name for name in dict.fromkeys(row["what"] for row in rows) if name != "trained"]
-    for size in sorted({row["problems"] for row in rows}):
+    for size in dict.fromkeys(row["problems"] for row in rows):
         curves = {
             (name, unit): [(row[unit], row["ratio"]) for row in rows if row["what"] == name and row["problems"] == size]
             for name in (*names, "trained")
             for unit in UNITS
         }
         for at, (tries, ratio) in enumerate(curves["trained", "tries"]):
-            row: dict[str, Any] = {"what": size, "tries": tries, "ratio": ratio}
+            row: dict[str, Any] = {"runtime": runtime, "problems": size, "at": at, "tries": tries, "ratio": ratio}
             for name in names:
                 row[name] = {}
                 for unit in UNITS:
                     reached = _reached(curves[name, unit], ratio)
-                    row[name][unit] = np.inf if reached is None else reached / curves["trained", unit][at][0]
+                    row[name][unit] = None if reached is None else reached / curves["trained", unit][at][0]
             found.append(row)
     return found
 
 
-def times(row: dict[str, float]) -> str:
-    """How many times as many tries, and as much time; a dash where the largest budget did not suffice."""
-    return " / ".join(f"{row[unit]:.1f}" if row[unit] < np.inf else "-" for unit in UNITS)
+def medians(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of what each way needs over the trained network, with the smallest budgets."""
+    few = [row for row in rows if row["at"] < FEW]
+    found: list[dict[str, Any]] = []
+    for name in (name for name in NAMES if name in rows[0]):
+        values = {unit: float(np.median([row[name][unit] or np.inf for row in few])) for unit in UNITS}
+        found.append({"what": name} | {unit: value if value < np.inf else None for unit, value in values.items()})
+    return found
+
+
+def multiple(value: float | None, unit: str = "") -> str:
+    """How many times as much; a dash where the largest budget did not suffice."""
+    return "–" if value is None else f"{value:.1f}{unit}"
 
 
 def _reached(points: list[tuple[float, float]], ratio: float) -> float | None:
@@ -397,7 +419,7 @@ def between(interval: dict[str, float]) -> str:
 def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("what", choices=("time", "tries", "lists", "networks", "classic", "splices", "headroom"))
-    parser.add_argument("--runtime", default="links")
+    parser.add_argument("--runtime", default="links", help="*tries* takes several, joined by commas")
     parser.add_argument("--small", type=int, default=64, help="problems of 30 to 80 operators")
     parser.add_argument("--large", type=int, default=16, help="problems of 400 operators")
     parser.add_argument("--budgets", default="", help="seconds, joined by commas")
@@ -414,9 +436,26 @@ def main() -> None:
     title, number = f"{options.what}, {options.runtime}", "{:.4f}".format
     search.perf_counter = time.process_time  # type: ignore[attr-defined]
     spread = {"95 %": lambda row: ends(row["low"], row["high"])}
-    if options.what in ("time", "tries"):
-        timed = options.what == "time"
-        budgets = budgets or (BUDGETS if timed else EFFORTS)
+    if options.what == "tries":
+        ways = {name: way for name, way in methods(options.linear).items() if name == "trained" or name in NAMES}
+        found = []
+        for runtime in options.runtime.split(","):
+            found += needed(runtime, compare(runtime, sets, ways, budgets or EFFORTS, False))
+        columns: dict[str, Any] = {
+            "runtime": lambda row: f"`{row['runtime']}`",
+            "operators": lambda row: {"small": "30 to 80", "large": "400"}[row["problems"]],
+            "tries": lambda row: f"{row['tries']:.0f}",
+            "makespan": lambda row: f"{row['ratio']:.3f}",
+        }
+        for way, name in NAMES.items():
+            if way in ways:
+                columns[name] = lambda row, way=way: " / ".join(multiple(row[way][unit]) for unit in UNITS)
+        show("Tries / processor time, over those of the trained network", found, columns, name="tries")
+        columns = {"search": lambda row: NAMES[row["what"]]}
+        for unit, name in zip(UNITS, ("priced changes", "processor time"), strict=True):
+            columns[name] = lambda row, unit=unit: multiple(row[unit], " times")
+        show(f"Median over the rows of the {FEW} smallest budgets", medians(found), columns, name="medians")
+    elif options.what == "time":
         ways = methods(options.linear)
         if options.only:
             ways = {name: ways[name] for name in (*BASES, *options.only.split(","))}
@@ -424,10 +463,8 @@ def main() -> None:
         if options.peer is not None:
             bases = (*BASES, EARLIER)
             ways = {EARLIER: {"peer": Peer(options.peer, Path(tempfile.mkdtemp()))}} | ways
-        if not timed:
-            ways.pop("place-v2", None)
-        found = compare(options.runtime, sets, ways, budgets, timed)
-        columns: dict[str, Any] = {
+        found = compare(options.runtime, sets, ways, budgets or BUDGETS, True)
+        columns = {
             "what": lambda row: row["what"],
             "problems": lambda row: row["problems"],
             "budget": lambda row: row["budget"] if row["budget"] == "mean" else f"{row['budget']:g}",
@@ -436,17 +473,6 @@ def main() -> None:
             "tries": lambda row: f"{row['tries']:.0f}" if row["tries"] else "-",  # the whole search does not count them
         }
         show(title, found, columns)
-        if not timed and "trained" in ways:
-            more = needed(found)
-            names = [name for name, value in more[0].items() if isinstance(value, dict)]
-            columns = {
-                "what": lambda row: row["what"],
-                "tries": lambda row: f"{row['tries']:.0f}",
-                "over peft-again": lambda row: number(row["ratio"]),
-                **{name: lambda row, name=name: times(row[name]) for name in names},
-            }
-            show(f"times as many tries / as much time for the same, {options.runtime}", more, columns)
-            found = [*found, *more]
     elif options.what == "lists":
         found = lists(options.runtime, sets, options.effort)
         columns = {"what": lambda row: row["what"], "over all lists": lambda row: number(row["ratio"]), **spread}
