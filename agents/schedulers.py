@@ -15,6 +15,7 @@ from hetgym.planning.baseline import Baseline
 from hetgym.planning.decode import by_start, decode_in_order
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.search.device_orders import forced
 from hetgym.search.search import check_limits
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
@@ -64,7 +65,8 @@ def place_v2_search(
     """The pretrained region policy within a budget: region annealing whose regions it proposes.
 
     With a limit of time, problems of up to :data:`LARGEST` operators are left to :func:`place_v1_search` under the
-    classic model: whatever share of the time it had there, the rest was better spent on it, too.
+    classic model, if they leave a choice of devices: whatever share of the time it had there, the rest was better spent
+    on it, too.
 
     Args:
         start: the schedule that is improved, or the name of its scheduler; ``"best"``: the best of ``peft-again``,
@@ -77,7 +79,7 @@ def place_v2_search(
     """
     check_limits("place-v2-search", budget, seconds)
     small = problem.num_operators <= LARGEST
-    if start == "best" and seconds is not None and small and as_runtime(runtime).is_classic:
+    if start == "best" and seconds is not None and small and as_runtime(runtime).is_classic and not forced(problem):
         return place_v1_search(problem, seed, budget, seconds)
     return load("place-v2").plan(problem, seconds, runtime=runtime, start=start, operators=budget, seed=seed)
 

@@ -10,6 +10,7 @@ from proposal_tools import weights
 
 import hetgym
 from hetgym import OutOfMemory, Problem, simulate, validate
+from hetgym.agents import schedulers
 from hetgym.agents.regions.planner import FILES, RegionPlanner
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.search.proposals import FEATURES
@@ -90,3 +91,15 @@ def test_refuses_other_weights(tmp_path) -> None:
     (tmp_path / "p.json").write_text(json.dumps(card | {"format": "hetgym-place-policy"}))
     with pytest.raises(ArtefactError):
         FILES.load(tmp_path / "p")
+
+
+def test_within_a_time_shops_are_not_left_to_the_policy_that_chooses_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every operator has one device, ``place-v1-search`` has nothing to decide but the order of HEFT."""
+    asked = []
+    monkeypatch.setattr(schedulers, "place_v1_search", lambda problem, *_: asked.append(problem.name))
+    cost = np.full((6, 2), np.inf)
+    cost[np.arange(6), np.arange(6) % 2] = 1.0
+    shop = Problem.from_arrays(cost, [(0, 1, 1.0), (1, 2, 1.0), (3, 4, 1.0)], name="shop")
+    for problem in (shop, hetgym.workloads.textbook("topcuoglu")):
+        schedulers.place_v2_search(problem, seconds=0.02, budget=1000)
+    assert asked == ["topcuoglu"]
