@@ -117,14 +117,14 @@ class Result:
 
     @property
     def is_current(self) -> bool:
-        """True if the sources are what they were when it was measured."""
-        made = {table.digest if table.date else self.digest for table in self.tables}
-        return made == {digest_of(self.sources)}
+        """True if the sources are what they were when all tables were measured."""
+        return self.state() == "current"
 
-    @property
-    def state(self) -> str:
-        """In a word or two, for lists."""
-        return "current" if self.is_current else "older than the code"
+    def state(self, *tables: str) -> str:
+        """Whether the sources are what they were when tables were measured, by default all, in a few words."""
+        now, chosen = digest_of(self.sources), [self.table(name) for name in tables] or self.tables
+        current = [(table.digest if table.date else self.digest) == now for table in chosen]
+        return "current" if all(current) else "in part older than the code" if any(current) else "older than the code"
 
     def table(self, name: str) -> Table:
         """A table by its name."""
@@ -136,7 +136,7 @@ class Result:
     def provenance(self) -> str:
         """One line: date, machine, command, time, and whether the code has changed since."""
         took = "" if self.seconds is None else f", {self.seconds:.0f} s"
-        return f"{self.date}, {self.machine}: `{self.command}`{took}; {self.state}."
+        return f"{self.date}, {self.machine}: `{self.command}`{took}; {self.state()}."
 
 
 @cache
@@ -179,7 +179,7 @@ def page(name: str) -> str:
     parts = [f"# {result.title}", result.about, f"*{result.provenance()}*"]
     for table in result.tables:
         by = f", `{table.command}`" if table.command else ""
-        own = f"*Of {table.date}{by}.*" if table.date else ""
+        own = f"*Of {table.date}{by}; {result.state(table.name)}.*" if table.date else ""
         parts += [f"## {table.title}", " ".join(part for part in (table.note, own) if part), table.markdown()]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -188,7 +188,7 @@ def overview() -> str:
     """All results as a table, those first whose code has not changed."""
     found = sorted((not load(name).is_current, name) for name in names())
     rows = [
-        f"| [{load(name).title}]({name}.md) | {load(name).date} | {load(name).machine} | {load(name).state} |"
+        f"| [{load(name).title}]({name}.md) | {load(name).date} | {load(name).machine} | {load(name).state()} |"
         for _, name in found
     ]
     return "\n".join(["| result | date | machine | state |", "|:--|:--|:--|:--|", *rows])
@@ -233,13 +233,20 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     quoted = quotes(markdown)
     text = MARK.sub(lambda found: found[3], filled(markdown.replace("<!-- results -->", overview())))
     top = "../" * page.file.src_uri.count("/")
-    lines = [f"[{load(name).title}]({top}results/{name}.md), {load(name).date}, {load(name).state}" for name in quoted]
+    lines = [
+        f"[{load(name).title}]({top}results/{name}.md), {load(name).date}, {load(name).state(*tables)}"
+        for name, tables in quoted.items()
+    ]
     return text + (f"\n\n---\n\n<small>Figures: {'; '.join(lines)}.</small>\n" if lines else "")
 
 
-def quotes(text: str) -> list[str]:
-    """Names of the results that a page quotes."""
-    return sorted({shlex.split(found[2])[0].split("/")[0] for found in MARK.finditer(text)})
+def quotes(text: str) -> dict[str, set[str]]:
+    """The results that a page quotes, and their tables."""
+    found: dict[str, set[str]] = {}
+    for mark in MARK.finditer(text):
+        name, table = shlex.split(mark[2])[0].split("/")[:2]
+        found.setdefault(name, set()).add(table)
+    return dict(sorted(found.items()))
 
 
 def record(name: str, command: list[str], **fields: Any) -> None:

@@ -98,10 +98,11 @@ def test_a_table_that_is_measured_again_keeps_its_fixed_rows(measured: Path) -> 
     assert found.table("all").note == "On one core." and found.table("all").title == "All"
     assert (found.table("other").date, found.table("other").command) == ("2026-01-31", "time it")
     assert found.command == "python DIR/script.py"
-    assert found.is_current and "*Of 2026-01-31, `time it`.*" in results.page("speed")
+    assert found.is_current and "*Of 2026-01-31, `time it`; current.*" in results.page("speed")
     measured.write_text("x = 3\n")
     results.record("speed", ["python", str(script)])
-    assert not results.load("speed").is_current  # one table is of the code before
+    assert results.load("speed").state() == "in part older than the code"  # one table is of the code before
+    assert results.load("speed").state("all") == "current"
 
 
 def test_figures_without_a_result_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
