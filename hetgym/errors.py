@@ -106,7 +106,7 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> UnknownName:
         name, known: the name that the caller asked for, and those that exist.
 
     >>> str(unknown_name("scheduler", "hetf", ["heft", "peft", "donf"]))
-    "unknown scheduler 'hetf'; did you mean 'heft' or 'peft'?"
+    "unknown scheduler 'hetf'; did you mean 'heft'?"
     """
     return UnknownName(f"unknown {what} {shown(name)}; {suggestion(name, known)}")
 
@@ -134,8 +134,10 @@ def suggestion(name: object, known: Iterable[str]) -> str:
 
 
 def _nearest(word: str, known: Iterable[str]) -> list[str]:
-    """At most three words that are like a word, and about as like it as the best of them."""
+    """At most three words that are like a word, and about as like it as the best of them; else those it begins."""
     found = difflib.get_close_matches(word, known, n=3)
+    if not found and len(word) > 2:
+        return [one for one in known if one.startswith(word)][:3]
     likeness = [difflib.SequenceMatcher(None, one, word).ratio() for one in found]
     return [one for one, ratio in zip(found, likeness, strict=True) if ratio > likeness[0] - 0.15]
 
