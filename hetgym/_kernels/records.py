@@ -4,9 +4,10 @@ In a kernel a record is a single pointer to a row of integers, which holds the a
 field is an array that is made of the row when it is named. So a function may take a record of forty arrays and compiles
 as if it took one number. Numba itself would pass every word of every array: that compiles far more slowly.
 
-A named tuple that is declared a :func:`record` becomes one whenever Python passes it to a kernel. A kernel that serves
-many problems at once cannot take them as arguments. For these, :class:`Rows` writes the rows once, and the kernel reads
-them with a :func:`reader`.
+A named tuple that is declared a :func:`record` becomes one whenever Python passes it to a kernel. A field of a record,
+or an argument of a kernel, may be None in place of a record: kernels are then compiled without what they would do with
+it. A kernel that serves many problems at once cannot take them as arguments. For these, :class:`Rows` writes the rows
+once, and the kernel reads them with a :func:`reader`.
 
 Invariants: the arrays stay alive, at the same addresses, for as long as kernels read the row, which :class:`Rows` takes
 care of; and the row does not change while a kernel runs, since the compiler treats it as constant.
@@ -36,14 +37,14 @@ R = TypeVar("R", bound=type)
 
 
 def record(kind: R) -> R:
-    """Declare a named tuple of C-contiguous arrays, or of further such tuples: to kernels it is a record."""
+    """Declare a named tuple of C-contiguous arrays, of further such tuples or None: to kernels it is a record."""
 
     @typeof_impl.register(kind)  # type: ignore[untyped-decorator]
     def record_type(value: Any, c: Any) -> Record:
         fields = [typeof_impl(field, c) for field in value]
         for field in fields:
             contiguous = isinstance(field, types.Array) and field.layout == "C" and field.ndim <= _MOST_DIMENSIONS
-            if not contiguous and not isinstance(field, Record):
+            if not contiguous and not isinstance(field, Record | types.NoneType):
                 raise TypeError(f"a field of a {kind.__name__} is not a C-contiguous array")
         return Record(types.BaseTuple.from_types(fields, kind))
 
@@ -52,7 +53,9 @@ def record(kind: R) -> R:
 
 def width(record: Any) -> int:
     """Number of integers in the row of a record: for each array an address and its shape."""
-    return sum(int(width(field) if isinstance(field, tuple) else 1 + field.ndim) for field in record)
+    if record is None:
+        return 0
+    return sum(1 + field.ndim if isinstance(field, np.ndarray) else width(field) for field in record)
 
 
 class Entry(NamedTuple):
@@ -67,8 +70,10 @@ class Entry(NamedTuple):
 
 
 def entry(record: Any) -> Entry:
-    """A record with its row."""
+    """A record with its row; None has an empty one."""
     row = np.empty(_WIDEST, np.int64)
+    if record is None:
+        return Entry(None, row[:0])
     return Entry(record, row[: _copy_row(record, row)].copy())
 
 
@@ -118,12 +123,14 @@ def _field(context: Any, builder: Any, record: Any, row: Any, field: str) -> Any
     kind = record.kind.types[number]
     if isinstance(kind, Record):
         return cgutils.gep_inbounds(builder, row, at)
-    return _array(context, builder, kind, row, at)
+    return _array(context, builder, kind, row, at) if isinstance(kind, types.Array) else context.get_dummy_value()
 
 
 def _width(kind: Any) -> int:
     """As :func:`width`, of a type."""
-    return summed(_width(field) for field in kind.kind.types) if isinstance(kind, Record) else 1 + kind.ndim
+    if isinstance(kind, types.Array):
+        return int(1 + kind.ndim)
+    return summed(_width(field) for field in kind.kind.types) if isinstance(kind, Record) else 0
 
 
 @unbox(Record)  # type: ignore[untyped-decorator]
@@ -155,6 +162,8 @@ def _write_row(record: Any, value: Any, c: Any, places: tuple[Any, Any, Any], at
         item = c.pyapi.tuple_getitem(value, number)
         if isinstance(kind, Record):
             at, failed = _write_row(kind, item, c, places, at)
+        elif isinstance(kind, types.NoneType):
+            continue
         else:
             failed = c.builder.call(adapt, [item, c.builder.bitcast(scratch, c.pyapi.voidptr)])
             for word in (_DATA, *range(_ARRAY, _ARRAY + kind.ndim)):
@@ -189,9 +198,11 @@ def reader(example: Any) -> Callable[[Int64Array], Any]:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def alike(typing: Any, row: Any, other: Any) -> Any:
-    """View a row as a record of the same kind as another one, within a kernel that is compiled for several kinds."""
+    """View a row as a record of the same kind as another one, or as None, in a kernel compiled for several kinds."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if isinstance(other, types.NoneType):
+            return context.get_dummy_value()
         return make_array(signature.args[0])(context, builder, arguments[0]).data
 
     return other(row, other), generate
@@ -249,7 +260,7 @@ def _copy_in_python(record: Any, row: Int64Array) -> int:
     for field in record:
         if isinstance(field, tuple):
             at += _copy_in_python(field, row[at:])
-        else:
+        elif field is not None:
             row[at] = field.__array_interface__["data"][0]
             row[at + 1 : at + 1 + field.ndim] = field.shape
             at += 1 + field.ndim

@@ -24,11 +24,11 @@ from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.sim import Runtime
-from hetgym.sim.fair import Flows
 from hetgym.sim.kernel import AGGREGATED, FAIR, State, Switches
 from hetgym.sim.loop import CHANGED, begin_schedule, go_on
-from hetgym.sim.progress import CHANGE, EVENTS, Progress
+from hetgym.sim.progress import CHANGE, EVENTS, Progress, Sharing
 from hetgym.sim.run import new_workspace, setting
+from hetgym.sim.streams import Streams
 
 ROWS = 16  # Most rows: they divide the run of the first plan into equal times
 ROOM = 2**22  # Most numbers in all rows, so that there are fewer rows of large problems
@@ -50,10 +50,10 @@ class Layout(NamedTuple):
 class Clockwork(NamedTuple):
     """The arrays of an event loop, and rows for its states."""
 
-    # state, progress, flows: of the run
+    # state, progress, sharing: of the run
     state: State
     progress: Progress
-    flows: Flows
+    sharing: Sharing | None
     # [w] one array of which all arrays are parts that change in a run, apart from the items of heaps
     words: npt.NDArray[np.int64]
     # now, trial: the plan, and the changed one
@@ -84,11 +84,14 @@ def new_clockwork(problem: Problem, runtime: Runtime) -> Clockwork:
     how = setting(problem, runtime)
     room, switches = new_workspace(problem.arrays, how), how.switches
     s, run = room.state, room.progress
-    (n, d), names = problem.cost.shape, run.sharing._fields
+    n, d = problem.cost.shape
+    streams = () if room.sharing is None else room.sharing.streams
     arrays = [getattr(s, name) for name in STATE] + [getattr(run, name) for name in PROGRESS]
-    words, parts = _side_by_side([*arrays, *run.sharing, run.heaps.size])
+    words, parts = _side_by_side([*arrays, run.heaps.size, *streams])
     progress = dict(zip(PROGRESS, parts[len(STATE) :], strict=False))
-    sharing = run.sharing._replace(**dict(zip(names, parts[-1 - len(names) : -1], strict=True)))
+    sharing = room.sharing
+    if sharing is not None:
+        sharing = sharing._replace(streams=Streams(*parts[len(arrays) + 1 :]))
 
     def layout() -> Layout:
         return Layout(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(d + 1, np.int32), np.zeros(n))
@@ -99,8 +102,8 @@ def new_clockwork(problem: Problem, runtime: Runtime) -> Clockwork:
         rows = 0  # what is left of a flow depends on when it was looked at; messages are asked for ahead of the queue
     return Clockwork(
         state=s._replace(**dict(zip(STATE, parts, strict=False))),
-        progress=run._replace(**progress, sharing=sharing, heaps=run.heaps._replace(size=parts[-1])),
-        flows=room.flows,
+        progress=run._replace(**progress, heaps=run.heaps._replace(size=parts[len(arrays)])),
+        sharing=sharing,
         words=words,
         now=layout(),
         trial=layout(),
@@ -178,7 +181,7 @@ def wind(p: ProblemArrays, clockwork: Clockwork, finish: FloatArray, switches: S
             p,
             clockwork.state,
             clockwork.progress,
-            clockwork.flows,
+            clockwork.sharing,
             to.assignment,
             to.order,
             to.pointer,
@@ -251,7 +254,7 @@ def _hand_over(p: ProblemArrays, clockwork: Clockwork, switches: Switches) -> No
 @step
 def run(p: ProblemArrays, clockwork: Clockwork, switches: Switches) -> None:
     """Run ``trial`` to its end, or until it must exceed the limit of the progress, and save the rows that are next."""
-    while go_on(p, clockwork.state, clockwork.progress, clockwork.flows, switches, False) == CHANGED:
+    while go_on(p, clockwork.state, clockwork.progress, clockwork.sharing, switches, False) == CHANGED:
         row = clockwork.counts[HELD]
         if _before(clockwork.state.launched, clockwork.place) and _save(clockwork, row):
             clockwork.counts[HELD] = clockwork.counts[SHARED] = row + 1

@@ -6,11 +6,11 @@ from hetgym._kernels.heap import push
 from hetgym._kernels.jit import step
 from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import State
-from hetgym.sim.progress import DONE, EVENTS, FINISH, OPEN, QUEUED, RUNNING, WAITING, Progress, open_up
+from hetgym.sim.progress import DONE, EVENTS, FINISH, OPEN, QUEUED, RUNNING, WAITING, Progress, Sharing, open_up
 
 
 @step
-def slow_down(p: ProblemArrays, s: State, run: Progress, device: int, factor: float) -> None:
+def slow_down(p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, device: int, factor: float) -> None:
     """Change the factor of a device's run times from now on; running operators continue at the new speed."""
     now = run.clock[0]
     ratio = factor / run.slowdown[device]
@@ -24,7 +24,8 @@ def slow_down(p: ProblemArrays, s: State, run: Progress, device: int, factor: fl
             s.finish[operator] = since + (s.finish[operator] - since) * ratio
             s.free[device] = max(now, s.finish[operator])
             push(run.heaps, EVENTS, s.finish[operator], FINISH + p.position[operator])
-    run.sharing.stirred[device] = True
+    if sharing is not None:
+        sharing.streams.stirred[device] = True
 
 
 # Three passes: 1. Commitments are undone: of operators that are queued or run on the device, and of operators queued
@@ -35,7 +36,7 @@ def slow_down(p: ProblemArrays, s: State, run: Progress, device: int, factor: fl
 # 3. ``missing`` is now exact for every operator that is not committed; those that miss nothing open.
 # The cost is O(n + e) and the length of the queues.
 @step
-def lose(p: ProblemArrays, s: State, run: Progress, device: int) -> None:
+def lose(p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, device: int) -> None:
     """Remove a device and everything on it.
 
     Operators that are queued or run there must be committed anew; so must those that wait elsewhere for
@@ -45,7 +46,8 @@ def lose(p: ProblemArrays, s: State, run: Progress, device: int) -> None:
         return
     run.alive[device] = False
     run.running[device] = 0
-    run.sharing.first[device] = -1
+    if sharing is not None:
+        sharing.streams.first[device] = -1
     for i in range(len(run.status)):
         if (run.status[i] == QUEUED or run.status[i] == RUNNING) and run.assignment[i] == device:
             _take_back(p, s, run, i)

@@ -11,11 +11,22 @@ from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
-from hetgym.sim import fair
 from hetgym.sim.changes import lose, slow_down
-from hetgym.sim.kernel import AGGREGATED, CACHED, FAIR, State, Switches, new_state, settle, way_free
+from hetgym.sim.kernel import AGGREGATED, CACHED, State, Switches, new_state, settle, way_free
 from hetgym.sim.loop import CHANGED, DECIDE, go_on
-from hetgym.sim.progress import CHANGE, EVENTS, QUEUED, RELEASE, WAITING, Progress, clear, online_progress, open_up
+from hetgym.sim.progress import (
+    CHANGE,
+    EVENTS,
+    QUEUED,
+    RELEASE,
+    WAITING,
+    Progress,
+    Sharing,
+    clear,
+    new_sharing,
+    online_progress,
+    open_up,
+)
 from hetgym.sim.requests import fetch_edge, find_copy, pull
 from hetgym.transfer import transfer_time
 
@@ -31,7 +42,7 @@ def new_run(
     changed: IntArray,
     change: FloatArray,
     moment: FloatArray,
-) -> tuple[State, Progress, fair.Flows]:
+) -> tuple[State, Progress, Sharing | None]:
     """A run at time 0, before the first decision.
 
     Args:
@@ -43,8 +54,8 @@ def new_run(
         moment: [c] time of each change [s].
     """
     s, run = new_state(p), online_progress(p, switches, factor, changed, change)
-    flows = fair.new_flows(p, switches.communication == FAIR)
-    restart(p, s, run, flows)
+    sharing = new_sharing(p, switches)
+    restart(p, s, run, sharing)
     late = np.flatnonzero(release > 0)
     if len(late) or len(moment):
         run.missing[late] += 1
@@ -55,14 +66,14 @@ def new_run(
         order = np.lexsort((code, key))  # a sorted array is a heap
         run.heaps.key[: len(key)], run.heaps.code[: len(key)] = key[order], code[order]
         run.heaps.size[EVENTS] = len(key)
-    return s, run, flows
+    return s, run, sharing
 
 
 @interpreted
 @lean
-def restart(p: ProblemArrays, s: State, run: Progress, flows: fair.Flows) -> None:
+def restart(p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None) -> None:
     """Return a run without late operators and changes to time 0, before the first decision."""
-    clear(p, s, run, flows)
+    clear(p, s, run, sharing)
     for i in range(len(run.status)):
         run.missing[i] = s.waiting[i]
         if run.missing[i] == 0:
@@ -73,15 +84,15 @@ def restart(p: ProblemArrays, s: State, run: Progress, flows: fair.Flows) -> Non
 
 @lean
 def decide(
-    p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, operator: int, device: int, switches: Switches
+    p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, operator: int, device: int, switches: Switches
 ) -> int:
     """As :func:`play`, for Python."""
-    return play(p, s, run, flows, operator, device, switches)
+    return play(p, s, run, sharing, operator, device, switches)
 
 
 @step
 def play(
-    p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, operator: int, device: int, switches: Switches
+    p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, operator: int, device: int, switches: Switches
 ) -> int:
     """Take a decision and simulate until the next one is due, or to the end.
 
@@ -94,25 +105,25 @@ def play(
         :data:`~hetgym.sim.loop.DECIDE`, :data:`~hetgym.sim.loop.STUCK` or :data:`~hetgym.sim.loop.OVER`.
     """
     if operator >= 0:
-        _commit(p, s, run, flows, operator, device, switches)
+        _commit(p, s, run, sharing, operator, device, switches)
         if run.tally[0] > 0:
             return DECIDE
     waited = operator == WAIT
     while True:
-        outcome = go_on(p, s, run, flows, switches, waited)
+        outcome = go_on(p, s, run, sharing, switches, waited)
         if outcome != CHANGED:
             return outcome
         number = run.tally[2]
         if run.change[number] == np.inf:
-            lose(p, s, run, run.changed[number])
+            lose(p, s, run, sharing, run.changed[number])
         else:
-            slow_down(p, s, run, run.changed[number], run.change[number])
+            slow_down(p, s, run, sharing, run.changed[number], run.change[number])
         waited = False
 
 
 @step
 def _commit(
-    p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, operator: int, device: int, switches: Switches
+    p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, operator: int, device: int, switches: Switches
 ) -> None:
     """Commit an open operator to a device, and request its inputs."""
     now = run.clock[0]
@@ -130,10 +141,10 @@ def _commit(
         if run.assignment[i] == device:
             settle(p, s, edge, s.finish[i], s.finish[i])
         elif switches.transfers != AGGREGATED:
-            fetch_edge(p, s, run, flows, edge, now, switches)
+            fetch_edge(p, s, run, sharing, edge, now, switches)
     if switches.transfers == AGGREGATED:
         run.pulled[device] = run.tail[device]
-        pull(p, s, run, flows, operator, now, switches)
+        pull(p, s, run, sharing, operator, now, switches)
 
 
 @step

@@ -22,7 +22,6 @@ from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
-from hetgym.sim.fair import Flows
 from hetgym.sim.kernel import AGGREGATED, FAIR, State, Switches, launch, makespan_of, settle
 from hetgym.sim.progress import (
     ALARM,
@@ -40,11 +39,12 @@ from hetgym.sim.progress import (
     RELEASE,
     RUNNING,
     Progress,
+    Sharing,
     clear,
     open_up,
 )
 from hetgym.sim.requests import pull, push_edge
-from hetgym.sim.sharing import ends_next, join, leave, settle_down
+from hetgym.sim.streams import Streams, ends_next, join, leave, settle_down
 
 DECIDE, STUCK, OVER, CHANGED = range(4)
 """Reasons for which the loop stops: a decision is due, as operators are open; no further event will come although some
@@ -57,7 +57,7 @@ def begin_schedule(
     p: ProblemArrays,
     s: State,
     run: Progress,
-    flows: Flows,
+    sharing: Sharing | None,
     assignment: IntArray,
     order: IntArray,
     order_pointer: IntArray,
@@ -74,7 +74,7 @@ def begin_schedule(
         order, order_pointer: [n] operators, device after device, and [d + 1] starts; not read if work-conserving.
         priority: [n] larger first, ties by topological position; only read if work-conserving, and not by arrival.
     """
-    clear(p, s, run, flows)
+    clear(p, s, run, sharing)
     for i in range(len(run.status)):
         run.status[i] = QUEUED
         run.assignment[i] = assignment[i]
@@ -100,7 +100,7 @@ def begin_schedule(
 # it before any decision or launch. ``now`` never decreases. Events come from launches, requests, releases, changes,
 # and one alarm for each due time of a device; so the loop ends. An event costs O(log n), a turn O(d).
 @step
-def go_on(p: ProblemArrays, s: State, run: Progress, flows: Flows, switches: Switches, waited: bool) -> int:
+def go_on(p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, switches: Switches, waited: bool) -> int:
     """Simulate until a decision is due, a device changes, or the run ends.
 
     If it ``waited``, no decision is due until an operator finishes or is released.
@@ -115,20 +115,20 @@ def go_on(p: ProblemArrays, s: State, run: Progress, flows: Flows, switches: Swi
             if event >= CHANGE:
                 run.tally[2] = event - CHANGE
                 return CHANGED
-            if _occur(p, s, run, flows, event, now, switches):
+            if _occur(p, s, run, sharing, event, now, switches):
                 waited = False
-        _request(p, s, run, flows, now, switches)
-        if switches.communication == FAIR:
-            for k in range(fair.complete(p, s, flows, now)):
-                _announce(p, s, run, flows.served[k], now, switches)
+        _request(p, s, run, sharing, now, switches)
+        if sharing is not None and switches.communication == FAIR:
+            for k in range(fair.complete(p, s, sharing.flows, now)):
+                _announce(p, s, run, sharing.flows.served[k], now, switches)
         if run.heaps.size[EVENTS] > 0 and run.heaps.key[0] <= now:
             continue
         if run.tally[0] > 0 and not waited:
-            _share(p, s, run, now, switches)
+            _share(p, s, run, sharing, now, switches)
             return DECIDE
         took = 0
         for device in range(len(run.running)):
-            launched = _take(p, s, run, device, now, switches)
+            launched = _take(p, s, run, sharing, device, now, switches)
             if launched < 0:
                 return STUCK
             took += launched
@@ -136,12 +136,12 @@ def go_on(p: ProblemArrays, s: State, run: Progress, flows: Flows, switches: Swi
             continue
         if run.tally[1] == len(run.status):
             return OVER
-        _share(p, s, run, now, switches)
+        _share(p, s, run, sharing, now, switches)
         following = run.heaps.key[0] if run.heaps.size[EVENTS] > 0 else np.inf
-        if switches.communication == FAIR:
-            following = min(following, fair.next_completion(flows, now))
+        if sharing is not None and switches.communication == FAIR:
+            following = min(following, fair.next_completion(sharing.flows, now))
             if following < np.inf:
-                fair.advance(flows, following - now)
+                fair.advance(sharing.flows, following - now)
         if following == np.inf:
             return STUCK
         now = following
@@ -153,7 +153,7 @@ def run_schedules(
     p: ProblemArrays,
     s: State,
     run: Progress,
-    flows: Flows,
+    sharing: Sharing | None,
     assignment: IntArray,
     order: IntArray,
     order_pointer: IntArray,
@@ -167,29 +167,34 @@ def run_schedules(
     """
     least = len(s.start)
     for row in range(len(makespan)):
-        begin_schedule(p, s, run, flows, assignment[row], order[row], order_pointer[row], priority[row], switches)
-        go_on(p, s, run, flows, switches, False)
+        begin_schedule(p, s, run, sharing, assignment[row], order[row], order_pointer[row], priority[row], switches)
+        go_on(p, s, run, sharing, switches, False)
         makespan[row] = makespan_of(s, run.tally[1])
         least = min(least, run.tally[1])
     return least
 
 
 @step
-def _occur(p: ProblemArrays, s: State, run: Progress, flows: Flows, event: int, now: float, switches: Switches) -> bool:
+def _occur(
+    p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, event: int, now: float, switches: Switches
+) -> bool:
     """Process an event; return true if it ends a wait for decisions: a finish or a release."""
     kind, number = event & ~NUMBER, event & NUMBER
     if kind == ALARM:  # wakes the loop; ``_take`` launches the operator
         return False
     if kind == FLOW:
-        fair.begin(flows, number)
+        if sharing is not None:
+            fair.begin(sharing.flows, number)
         return False
     operator = p.topological_order[number]
     if kind == ARRIVAL:
         push(run.heaps, CHOICE + run.assignment[operator], -run.priority[operator], number)
         return False
     if kind == BEGIN:
-        if run.status[operator] == RUNNING and run.sharing.stretch[operator] == 0.0 and s.start[operator] == now:
-            _begin(p, s, run, operator, now)
+        if run.status[operator] != RUNNING or s.start[operator] != now:
+            return False  # stale: it was taken back
+        if sharing is not None and sharing.streams.stretch[operator] == 0.0:
+            _begin(p, s, run, sharing.streams, operator, now)
         return False
     if kind == RELEASE:
         run.missing[operator] -= 1
@@ -198,14 +203,16 @@ def _occur(p: ProblemArrays, s: State, run: Progress, flows: Flows, event: int, 
         return True
     if run.status[operator] != RUNNING or s.finish[operator] != now:
         return False  # stale: the finish has moved, or the operator was taken back
-    if switches.streams > 1 and run.sharing.stretch[operator] == 0.0:
+    if sharing is not None and switches.streams > 1 and sharing.streams.stretch[operator] == 0.0:
         return False  # stale, too: it was taken back, and is being dispatched once more
-    _finish(p, s, run, operator, now, switches)
+    _finish(p, s, run, sharing, operator, now, switches)
     return True
 
 
 @step
-def _finish(p: ProblemArrays, s: State, run: Progress, operator: int, now: float, switches: Switches) -> None:
+def _finish(
+    p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, operator: int, now: float, switches: Switches
+) -> None:
     """Free the device, and hand outputs to their readers.
 
     Readers that are not committed yet open once no predecessor is missing. Committed readers on the same device have
@@ -215,9 +222,9 @@ def _finish(p: ProblemArrays, s: State, run: Progress, operator: int, now: float
     run.tally[1] += 1
     device = run.assignment[operator]
     run.running[device] -= 1
-    if switches.streams > 1:
-        leave(run.sharing, operator, device)
-        beside = ends_next(p, s, run.sharing, device)
+    if sharing is not None and switches.streams > 1:
+        leave(sharing.streams, operator, device)
+        beside = ends_next(p, s, sharing.streams, device)
         if beside >= 0 and s.finish[beside] == now:
             push(run.heaps, EVENTS, now, FINISH + p.position[beside])
     for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
@@ -254,11 +261,13 @@ def _announce(p: ProblemArrays, s: State, run: Progress, operator: int, now: flo
 
 
 @step
-def _request(p: ProblemArrays, s: State, run: Progress, flows: Flows, now: float, switches: Switches) -> None:
+def _request(
+    p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, now: float, switches: Switches
+) -> None:
     """Start the transfers that committed readers can have now: pushed edges in their order, or pulls in turn."""
     while run.heaps.size[ASKED] > 0:
         edge = pop(run.heaps, ASKED) & 0xFFFFFFFF
-        push_edge(p, s, run, flows, edge, now, switches)
+        push_edge(p, s, run, sharing, edge, now, switches)
         _announce(p, s, run, p.successor[edge], now, switches)
     if switches.transfers != AGGREGATED:
         return
@@ -266,21 +275,23 @@ def _request(p: ProblemArrays, s: State, run: Progress, flows: Flows, now: float
         callers = CHOICE + len(run.running) + device
         while run.heaps.size[callers] > 0:
             operator = p.topological_order[pop(run.heaps, callers)]
-            pull(p, s, run, flows, operator, now, switches)
+            pull(p, s, run, sharing, operator, now, switches)
             _announce(p, s, run, operator, now, switches)
         while not switches.work_conserving and run.pulled[device] < run.tail[device]:
             operator = run.queue[run.pulled[device]]
             if run.missing[operator] > 0:
                 break
             run.pulled[device] += 1
-            pull(p, s, run, flows, operator, now, switches)
+            pull(p, s, run, sharing, operator, now, switches)
 
 
 # Devices take operators by priority from a heap, or in their order: then the cursor `head` stays until the operator
 # is due, with one alarm for each due time. A launch lowers the device's `load`, so that `least` is a bound on the
 # makespan.
 @step
-def _take(p: ProblemArrays, s: State, run: Progress, device: int, now: float, switches: Switches) -> int:
+def _take(
+    p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, device: int, now: float, switches: Switches
+) -> int:
     """Launch the operator that a device takes next, if it can now; 1 if so, -1 if the makespan exceeds the limit."""
     if run.running[device] >= switches.streams:
         return 0
@@ -310,13 +321,13 @@ def _take(p: ProblemArrays, s: State, run: Progress, device: int, now: float, sw
     launch(p, s, operator, device, now, run.running[device], factor, ahead, switches)
     run.status[operator] = RUNNING
     run.running[device] += 1
-    if switches.streams == 1:
+    if sharing is None or switches.streams == 1:
         push(run.heaps, EVENTS, s.finish[operator], FINISH + position)
     elif s.start[operator] > now:
-        run.sharing.stretch[operator] = 0.0
+        sharing.streams.stretch[operator] = 0.0
         push(run.heaps, EVENTS, s.start[operator], BEGIN + position)
     else:
-        _begin(p, s, run, operator, now)
+        _begin(p, s, run, sharing.streams, operator, now)
     if run.limit[0] < np.inf:
         least = now + run.load[device]  # even without a pause, with several streams
         work = run.factor[operator] * p.cost[operator, device]
@@ -329,21 +340,21 @@ def _take(p: ProblemArrays, s: State, run: Progress, device: int, now: float, sw
 
 
 @step
-def _begin(p: ProblemArrays, s: State, run: Progress, operator: int, now: float) -> None:
+def _begin(p: ProblemArrays, s: State, run: Progress, streams: Streams, operator: int, now: float) -> None:
     """Let an operator run beside others; one that takes no time ends in this instant."""
-    join(run.sharing, operator, run.assignment[operator])
+    join(streams, operator, run.assignment[operator])
     if s.finish[operator] == now:
         push(run.heaps, EVENTS, now, FINISH + p.position[operator])
 
 
 @step
-def _share(p: ProblemArrays, s: State, run: Progress, now: float, switches: Switches) -> None:
+def _share(p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, now: float, switches: Switches) -> None:
     """Where what runs beside each other has changed, find out anew what finishes next, and when."""
-    if switches.streams == 1:
+    if sharing is None or switches.streams == 1:
         return
     for device in range(len(run.running)):
-        if run.sharing.stirred[device]:
-            settle_down(p, s, run.sharing, device, now)
-            following = ends_next(p, s, run.sharing, device)
+        if sharing.streams.stirred[device]:
+            settle_down(p, s, sharing.streams, device, now)
+            following = ends_next(p, s, sharing.streams, device)
             if following >= 0:
                 push(run.heaps, EVENTS, s.finish[following], FINISH + p.position[following])

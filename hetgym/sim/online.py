@@ -147,7 +147,7 @@ class OnlineSimulation:
         if fair and any(isinstance(change, Loss) for change in changes):
             raise ConfigError("online: the loss of a device is not simulated where transfers share links fairly")
         devices, factors, moments = changes_of(problem, changes)
-        self._state, self._progress, self._flows = decisions.new_run(
+        self._state, self._progress, self._sharing = decisions.new_run(
             p, how.switches, how.factor, _release(problem, release), devices, factors, moments
         )
         self._guess = Estimate(*(np.empty(problem.num_devices) for _ in Estimate._fields))
@@ -259,7 +259,7 @@ class OnlineSimulation:
 
     def _decide(self, operator: int, device: int = 0) -> int:
         p, s, run = self.problem, self._state, self._progress
-        outcome = decisions.decide(p.arrays, s, run, self._flows, operator, device, self._switches)
+        outcome = decisions.decide(p.arrays, s, run, self._sharing, operator, device, self._switches)
         if not run.alive.all():
             lost = ~np.isfinite(p.cost[:, run.alive]).any(axis=1) & (run.status < RUNNING)
             for i in np.flatnonzero(lost):

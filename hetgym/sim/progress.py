@@ -13,9 +13,10 @@ from hetgym._kernels.jit import inlined, step
 from hetgym._kernels.records import record
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.problem import ProblemArrays
-from hetgym.sim import fair, sharing
-from hetgym.sim.kernel import State, Switches, reset
-from hetgym.sim.sharing import Sharing, new_sharing
+from hetgym.sim import fair, streams
+from hetgym.sim.fair import Flows, new_flows
+from hetgym.sim.kernel import FAIR, State, Switches, reset
+from hetgym.sim.streams import Streams, new_streams
 
 WAITING, OPEN, QUEUED, RUNNING, DONE = range(5)
 """Status of an operator: not committed, as a predecessor is not done or it is not released; may be
@@ -72,8 +73,27 @@ class Progress(NamedTuple):
     # each device [s]; only read below a limit
     rest: FloatArray
     load: FloatArray
-    sharing: Sharing  # what runs on devices with several streams
     heaps: Heaps  # see EVENTS
+
+
+@record
+class Sharing(NamedTuple):
+    """What a run keeps besides where transfers share links, or operators share devices.
+
+    Other runs have None in its place, and kernels for them are compiled without what it takes.
+    """
+
+    flows: Flows  # transfers under way, with fair sharing
+    streams: Streams  # what runs on devices with several streams
+
+
+def new_sharing(p: ProblemArrays, switches: Switches) -> Sharing | None:
+    """Allocate for the runs of a problem; None if nothing is shared."""
+    fairly, several = switches.communication == FAIR, switches.streams > 1
+    if not (fairly or several):
+        return None
+    n, d = p.cost.shape
+    return Sharing(new_flows(p, fairly), new_streams(n if several else 0, d))
 
 
 def schedule_progress(p: ProblemArrays, switches: Switches, factor: FloatArray, needed: bool) -> Progress:
@@ -144,7 +164,6 @@ def _progress(
         limit=np.full(1, np.inf),
         rest=np.zeros(n),
         load=np.zeros(d),
-        sharing=new_sharing(n if switches.streams > 1 else 0, d),
         heaps=heaps,
     )
 
@@ -162,11 +181,12 @@ def launch_order(run: Progress) -> tuple[IntArray, ...]:
 
 
 @step
-def clear(p: ProblemArrays, s: State, run: Progress, flows: fair.Flows) -> None:
+def clear(p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None) -> None:
     """Return a run to time 0: nothing is committed or requested, and no event is due."""
     reset(p, s)
-    fair.clear(flows)
-    sharing.clear(run.sharing)
+    if sharing is not None:
+        fair.clear(sharing.flows)
+        streams.clear(sharing.streams)
     for edge in range(len(s.sent)):
         s.sent[edge] = np.inf
         s.arrived[edge] = np.inf

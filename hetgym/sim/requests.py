@@ -11,13 +11,14 @@ from hetgym._kernels.heap import push
 from hetgym._kernels.jit import step
 from hetgym.problem import ProblemArrays
 from hetgym.sim import fair
+from hetgym.sim.fair import Flows
 from hetgym.sim.kernel import CACHED, FAIR, State, Switches, book_transfer, copy_size, settle, shares_copy
-from hetgym.sim.progress import EVENTS, FLOW, Progress
+from hetgym.sim.progress import EVENTS, FLOW, Progress, Sharing
 
 
 @step
 def push_edge(
-    p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, edge: int, now: float, switches: Switches
+    p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, edge: int, now: float, switches: Switches
 ) -> None:
     """Send one output of an operator that just finished to another device.
 
@@ -32,18 +33,18 @@ def push_edge(
             copy = leader
         else:
             size = copy_size(p, run.assignment, edge, p.successor_pointer[operator + 1])
-    _send(p, s, run, flows, edge, copy, size, now, switches)
+    _send(p, s, run, sharing, edge, copy, size, now, switches)
 
 
 @step
 def fetch_edge(
-    p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, edge: int, now: float, switches: Switches
+    p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, edge: int, now: float, switches: Switches
 ) -> None:
     """Request one input, produced on another device, for an operator that was just committed."""
     copy = -1
     if switches.transfers == CACHED:
         copy = find_copy(p, s, run, edge, run.assignment[p.successor[edge]])
-    _send(p, s, run, flows, edge, copy, float(p.edge_bytes[edge]), now, switches)
+    _send(p, s, run, sharing, edge, copy, float(p.edge_bytes[edge]), now, switches)
 
 
 @step
@@ -67,7 +68,7 @@ def _send(
     p: ProblemArrays,
     s: State,
     run: Progress,
-    flows: fair.Flows,
+    sharing: Sharing | None,
     edge: int,
     copy: int,
     size: float,
@@ -83,14 +84,14 @@ def _send(
     if copy >= 0 and s.arrived[copy] < np.inf:
         settle(p, s, edge, s.sent[copy], s.arrived[copy])
         return
-    if copy >= 0:
+    if copy >= 0 and sharing is not None:
         s.sent[edge] = s.sent[copy]
-        fair.join(flows, copy, edge)
+        fair.join(sharing.flows, copy, edge)
         return
     a, b = run.assignment[p.edge_source[edge]], run.assignment[p.successor[edge]]
-    if switches.communication == FAIR:
+    if sharing is not None and switches.communication == FAIR:
         s.sent[edge] = now
-        _open_flow(p, run, flows, edge, a, b, size, now)
+        _open_flow(p, run, sharing.flows, edge, a, b, size, now)
     else:
         sent, arrived = book_transfer(p, switches.communication, s.link_free, s.channel_free, a, b, size, now)
         settle(p, s, edge, sent, arrived)
@@ -98,7 +99,7 @@ def _send(
 
 @step
 def _open_flow(
-    p: ProblemArrays, run: Progress, flows: fair.Flows, edge: int, a: int, b: int, size: float, now: float
+    p: ProblemArrays, run: Progress, flows: Flows, edge: int, a: int, b: int, size: float, now: float
 ) -> None:
     """Let a flow begin when its latency is over."""
     flows.size[edge] = size
@@ -111,7 +112,7 @@ def _open_flow(
 # transfer, and a pass over the inputs settles the edges that it serves: at most d further passes.
 @step
 def pull(
-    p: ProblemArrays, s: State, run: Progress, flows: fair.Flows, operator: int, now: float, switches: Switches
+    p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, operator: int, now: float, switches: Switches
 ) -> None:
     """Request the inputs of a committed operator: one message from each other device that holds any."""
     device = run.assignment[operator]
@@ -135,12 +136,12 @@ def pull(
             edge = p.predecessor_edge[k]
             if run.assignment[p.predecessor[k]] != a:
                 continue
-            if switches.communication != FAIR:
+            if sharing is None or switches.communication != FAIR:
                 settle(p, s, edge, sent, arrived)
                 continue
             s.sent[edge] = now
             if leader < 0:
                 leader = edge
-                _open_flow(p, run, flows, edge, a, device, run.message[a], now)
+                _open_flow(p, run, sharing.flows, edge, a, device, run.message[a], now)
             else:
-                fair.join(flows, leader, edge)
+                fair.join(sharing.flows, leader, edge)

@@ -6,10 +6,9 @@ import numpy as np
 
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
-from hetgym.sim.fair import Flows, new_flows
-from hetgym.sim.kernel import FAIR, State, Switches, new_state
+from hetgym.sim.kernel import State, Switches, new_state
 from hetgym.sim.loop import run_schedules
-from hetgym.sim.progress import Progress, schedule_progress
+from hetgym.sim.progress import Progress, Sharing, new_sharing, schedule_progress
 from hetgym.sim.runtime import COMMUNICATION, TRANSFERS, Runtime
 from hetgym.sim.sweep import run_orders
 
@@ -51,15 +50,15 @@ class Workspace(NamedTuple):
 
     state: State  # the result of the last simulation
     progress: Progress  # of the event loop; next to nothing is allocated without a clock
-    flows: Flows  # of fair sharing; next to nothing is allocated otherwise
+    sharing: Sharing | None  # of links and devices, if any are shared
     stack: IntArray  # [n + 1] scratch of a run without a clock
 
 
 def new_workspace(p: ProblemArrays, how: Setting) -> Workspace:
     """Allocate for a problem and a setting."""
-    flows = new_flows(p, how.switches.communication == FAIR)
+    sharing = new_sharing(p, how.switches)
     stack = np.zeros(len(how.factor) + 1, np.int32)
-    return Workspace(new_state(p), schedule_progress(p, how.switches, how.factor, how.clock), flows, stack)
+    return Workspace(new_state(p), schedule_progress(p, how.switches, how.factor, how.clock), sharing, stack)
 
 
 def run(
@@ -80,7 +79,7 @@ def run(
     makespan = np.empty(len(assignment))
     schedules = (assignment, order, order_pointer)
     if how.clock:
-        done = run_schedules(p, room.state, room.progress, room.flows, *schedules, priority, how.switches, makespan)
+        done = run_schedules(p, room.state, room.progress, room.sharing, *schedules, priority, how.switches, makespan)
     else:
         done = run_orders(p, room.state, room.stack, *schedules, how.factor, how.switches, makespan)
     return makespan, done

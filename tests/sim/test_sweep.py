@@ -208,7 +208,8 @@ def test_links_that_do_not_depend_on_each_other_are_shared_alike(case: tuple[Pro
     states = []
     for direct in {False, bool((np.diff(problem.route_pointer) <= 1).all())}:
         space = new_workspace(problem.arrays, how)
-        space.flows.direct[0] = direct
+        assert space.sharing is not None
+        space.sharing.flows.direct[0] = direct
         run(problem.arrays, space, *plan, how)
         states.append(space.state)
     for name in ("start", "finish", "sent", "arrived"):

@@ -33,20 +33,26 @@ from hetgym.envs.dispatch.state import (
 from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import busy_until, done_after
 from hetgym.sim.kernel import State, Switches
-from hetgym.sim.progress import Progress
+from hetgym.sim.progress import Progress, Sharing
 
 
 # Plans are a kernel of their own, which takes twice as long to compile; whoever keeps none does not need it. Both play
 # the reference, too, so that one event loop is compiled for an environment, not two.
 @lean
 def dispatch_and_complete(
-    lanes: Int64Array, switches: Switches, actions: Int64Array, shared: Int64Array, follow: bool, sparse: bool
+    lanes: Int64Array,
+    kind: Sharing | None,
+    switches: Switches,
+    actions: Int64Array,
+    shared: Int64Array,
+    follow: bool,
+    sparse: bool,
 ) -> None:
     """As :func:`~hetgym.envs.dispatch.dynamics.dispatch`, and write completion and flow of each legal next action."""
     r = read_lanes(lanes)
     lane = take(shared)
     while lane >= 0:
-        dispatch_one(r, switches, lane, actions[lane], follow, sparse)
+        dispatch_one(r, kind, switches, lane, actions[lane], follow, sparse)
         if not (follow or r.over[lane]):
             _complete(r, switches, lane, next_event(read_run(r.runs[lane])))
             show_completion(r.state, r.observation, lane, r.observation.mask.shape[1])
@@ -57,6 +63,7 @@ def dispatch_and_complete(
 @lean
 def dispatch_and_plan(
     lanes: Int64Array,
+    kind: Sharing | None,
     switches: Switches,
     actions: Int64Array,
     shared: Int64Array,
@@ -73,7 +80,7 @@ def dispatch_and_plan(
     r = read_lanes(lanes)
     lane = take(shared)
     while lane >= 0:
-        dispatch_one(r, switches, lane, actions[lane], follow, sparse)
+        dispatch_one(r, kind, switches, lane, actions[lane], follow, sparse)
         if not (follow or r.over[lane]):
             _plan(r, switches, lane, tries)
             show_completion(r.state, r.observation, lane, r.observation.mask.shape[1])

@@ -8,6 +8,7 @@ decision in every lane and writes the agents' next observations.
 from __future__ import annotations
 
 from hetgym._kernels.jit import lean, step
+from hetgym._kernels.records import alike
 from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.core.scaling import scale_of
 from hetgym.envs.dispatch.candidates import offer
@@ -19,7 +20,6 @@ from hetgym.envs.dispatch.state import (
     DispatchRecord,
     DispatchState,
     DispatchTables,
-    read_flows,
     read_lanes,
     read_problem,
     read_run,
@@ -30,7 +30,7 @@ from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import GO_ON, WAIT, estimate, play
 from hetgym.sim.kernel import State, Switches
 from hetgym.sim.loop import DECIDE, STUCK
-from hetgym.sim.progress import DONE, OPEN, Progress
+from hetgym.sim.progress import DONE, OPEN, Progress, Sharing
 
 
 # Between two calls the following holds in every lane whose episode is running: the run has been simulated up to its
@@ -41,13 +41,20 @@ from hetgym.sim.progress import DONE, OPEN, Progress
 # A step costs the simulation up to the next decision, and K D estimates of O(in-degree) each.
 @lean
 def dispatch(
-    lanes: Int64Array, switches: Switches, actions: Int64Array, active: BoolArray, follow: bool, sparse: bool
+    lanes: Int64Array,
+    kind: Sharing | None,
+    switches: Switches,
+    actions: Int64Array,
+    active: BoolArray,
+    follow: bool,
+    sparse: bool,
 ) -> None:
     """Take a decision in every active lane, open the episode there if it is fresh, or play the reference to its end.
 
     Action ``k * D + d`` commits candidate k to device d; action ``K * D`` waits for the next event.
 
     Args:
+        kind: any sharing like that of the lanes' runs, or None; only its type counts.
         actions: [L] legal actions; only read for decisions.
         active: [L] true for lanes to work on. A fresh lane's rows, reference, fixed observations and a run at time 0
             must be in place.
@@ -56,21 +63,29 @@ def dispatch(
     r = read_lanes(lanes)
     for lane in range(len(active)):
         if active[lane]:
-            dispatch_one(r, switches, lane, actions[lane], follow, sparse)
+            dispatch_one(r, kind, switches, lane, actions[lane], follow, sparse)
 
 
 @step
-def dispatch_one(r: DispatchRecord, switches: Switches, lane: int, action: int, follow: bool, sparse: bool) -> None:
+def dispatch_one(
+    r: DispatchRecord,
+    kind: Sharing | None,
+    switches: Switches,
+    lane: int,
+    action: int,
+    follow: bool,
+    sparse: bool,
+) -> None:
     """As :func:`dispatch`, in one lane."""
     board, seen = r.state, r.observation
     p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
-    s, run, flows = read_state(r.states[lane]), read_run(r.runs[lane]), read_flows(r.flows[lane])
+    s, run, sharing = read_state(r.states[lane]), read_run(r.runs[lane]), alike(r.sharing[lane], kind)
     operator, device = GO_ON, 0
     if not (follow or r.fresh[lane]):
         operator, device = _chosen(tables, board, seen, lane, action)
         board.turn[lane] += 1
     while True:
-        outcome = play(p, s, run, flows, operator, device, switches)
+        outcome = play(p, s, run, sharing, operator, device, switches)
         if outcome == STUCK:
             operator = GO_ON
         elif follow and outcome == DECIDE:

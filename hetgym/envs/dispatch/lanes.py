@@ -37,7 +37,7 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Trace, lateness
 from hetgym.sim.decisions import new_run
-from hetgym.sim.progress import RUNNING, launch_order
+from hetgym.sim.progress import RUNNING, launch_order, new_sharing
 from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
 from hetgym.workloads import as_problem
@@ -51,7 +51,7 @@ class Run(NamedTuple):
 
     state: records.Entry  # a State
     progress: records.Entry  # a Progress
-    flows: records.Entry  # a Flows
+    sharing: records.Entry  # a Sharing or None
     tables: records.Entry  # DispatchTables of the run's own
     scratch: records.Entry | None = None  # of roll-outs, if the run has had any
 
@@ -111,7 +111,8 @@ class DispatchLanes(RecordLanes):
         self._known: Remembered[Problem, Prepared] = Remembered(source.kept(count))
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, states.TABLES)
         self._states, self._runs = records.Rows(count, states.STATE), records.Rows(count, states.RUN)
-        self._flows, self._spares = records.Rows(count, states.FLOWS), records.Rows(count, ROLLOUTS)
+        self._sharing = new_sharing(_ONE_OPERATOR.arrays, self._switches)  # of the kind that all runs have
+        self._shares, self._spares = records.Rows(count, self._sharing), records.Rows(count, ROLLOUTS)
         self._plans = records.Rows(count, states.new_plan(1, 1, 0))
         self._lanes = self._all_lanes()
 
@@ -124,7 +125,7 @@ class DispatchLanes(RecordLanes):
             self._tables.table,
             self._states.table,
             self._runs.table,
-            self._flows.table,
+            self._shares.table,
             self._spares.table,
             self._plans.table,
             self.state,
@@ -239,7 +240,7 @@ class DispatchLanes(RecordLanes):
         problem = instance.problem
         if runs:
             run = runs.pop()
-            parts = arrays, tables, run.state, run.progress, run.flows, run.tables
+            parts = arrays, tables, run.state, run.progress, run.sharing, run.tables
             states.begin_again(*(part.record for part in parts))
         else:
             run = self._run(problem, drawn, states.own_tables(tables.record))
@@ -261,8 +262,8 @@ class DispatchLanes(RecordLanes):
         """A run at time 0, with tables of its own."""
         factor = online_setting(problem, drawn.runtime).factor
         changes = drawn.devices, drawn.factors, drawn.moments
-        state, progress, flows = new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
-        return Run(records.entry(state), records.entry(progress), records.entry(flows), records.entry(tables))
+        state, progress, sharing = new_run(problem.arrays, self._switches, factor, drawn.release, *changes)
+        return Run(records.entry(state), records.entry(progress), records.entry(sharing), records.entry(tables))
 
     def _seat(self, lane: int, problem: records.Entry, run: Run, runs: list[Run] | None) -> None:
         """Give a lane its problem and a run at time 0; the run that it had becomes free for others."""
@@ -273,7 +274,7 @@ class DispatchLanes(RecordLanes):
         self._tables.put(lane, run.tables)
         self._states.put(lane, run.state)
         self._runs.put(lane, run.progress)
-        self._flows.put(lane, run.flows)
+        self._shares.put(lane, run.sharing)
         self._held[lane] = run, runs
 
     def _give_rollouts(self, lane: int, problem: Problem, jobs: Jobs) -> None:
@@ -303,7 +304,7 @@ class DispatchLanes(RecordLanes):
 
     def _dispatch(self, actions: npt.NDArray[np.int64], active: BoolArray, follow: bool) -> None:
         """Call the kernel of the environment's completion for the active lanes; ``follow`` to play the reference."""
-        tries, how = self.conditions.tries, (self._lanes.table[0], self._switches, actions)
+        tries, how = self.conditions.tries, (self._lanes.table[0], self._sharing, self._switches, actions)
         if self.rules.completion == "off":
             dispatch(*how, active, follow, self.sparse)
         elif tries > 0:

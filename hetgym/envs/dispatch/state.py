@@ -23,9 +23,8 @@ from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.envs.place.state import PROBLEM
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.sim.decisions import new_run, restart
-from hetgym.sim.fair import Flows
 from hetgym.sim.kernel import State, Switches
-from hetgym.sim.progress import Progress
+from hetgym.sim.progress import Progress, Sharing
 
 
 @record
@@ -191,7 +190,7 @@ class DispatchRecord(NamedTuple):
     tables: Int64Array  # [L, …] rows of records: DispatchTables
     states: Int64Array  # [L, …] rows of records: State
     runs: Int64Array  # [L, …] rows of records: Progress
-    flows: Int64Array  # [L, …] rows of records: Flows
+    sharing: Int64Array  # [L, …] rows of records: Sharing; empty for None
     spares: Int64Array  # [L, …] rows of records: Rollouts
     plans: Int64Array  # [L, …] rows of records: Plan
     state: DispatchState  # of all lanes
@@ -201,10 +200,10 @@ class DispatchRecord(NamedTuple):
     fresh: BoolArray  # [L] true where an episode is to be opened
 
 
-def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]:
+def _examples() -> tuple[State, Progress, DispatchTables, DispatchRecord]:
     switches = Switches(0, 0, 0.0, 1, 0.0, False, False)
     none = np.zeros(0)
-    state, run, flows = new_run(PROBLEM, switches, np.ones(1), np.ones(1), np.zeros(0, np.int32), none, none)
+    state, run, _ = new_run(PROBLEM, switches, np.ones(1), np.ones(1), np.zeros(0, np.int32), none, none)
     whole, table, number, known = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int32), np.ones(1, np.bool_)
     shown, rows, mask = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int8)
     cube, ends = np.zeros((1, 1, 1), np.float32), np.zeros((1, 1, 1), np.int64)
@@ -214,15 +213,14 @@ def _examples() -> tuple[State, Progress, Flows, DispatchTables, DispatchRecord]
     observation = DispatchObservation(cube, cube, rows, ends, shown, mask, mask, cube, cube, rows, shown, mask)
     lanes = whole, known, known
     record = DispatchRecord(*(rows,) * 7, new_dispatch_state(1, 1, 1), observation, *lanes)
-    return state, run, flows, tables, record
+    return state, run, tables, record
 
 
-STATE, RUN, FLOWS, TABLES, RECORD = _examples()  # Examples of the records that lanes hold
+STATE, RUN, TABLES, RECORD = _examples()  # Examples of the records that lanes hold
 read_problem = reader(PROBLEM)
 read_tables = reader(TABLES)
 read_state = reader(STATE)
 read_run = reader(RUN)
-read_flows = reader(FLOWS)
 read_rollouts = reader(ROLLOUTS)
 read_plan = reader(new_plan(1, 1, 0))
 read_lanes = reader(RECORD)
@@ -231,10 +229,15 @@ read_lanes = reader(RECORD)
 @interpreted
 @lean
 def begin_again(
-    p: ProblemArrays, given: DispatchTables, s: State, run: Progress, flows: Flows, changed: DispatchTables
+    p: ProblemArrays,
+    given: DispatchTables,
+    s: State,
+    run: Progress,
+    sharing: Sharing | None,
+    changed: DispatchTables,
 ) -> None:
     """Return a run without late operators and changes to time 0, and ``changed``, its own tables, to ``given``."""
-    restart(p, s, run, flows)
+    restart(p, s, run, sharing)
     for i in range(len(given.order)):
         changed.order[i], changed.turn[i] = given.order[i], given.turn[i]
         changed.spare[i], changed.known[i] = given.spare[i], given.known[i]

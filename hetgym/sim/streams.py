@@ -1,4 +1,4 @@
-"""Sharing: operators that run beside each other on one device slow each other down.
+"""Streams: operators that run beside each other on one device slow each other down.
 
 An operator needs a share of its device, its *occupancy*, to run at full speed. While the occupancies of what runs sum
 to at most 1, everything does. Beyond that all of it slows down by the sum (processor sharing). So the work that a
@@ -17,7 +17,7 @@ from hetgym.sim.kernel import State
 
 
 @record
-class Sharing(NamedTuple):
+class Streams(NamedTuple):
     """Operators that run on each device, as linked lists, and how much slower than alone."""
 
     first: IntArray  # [d] an operator that runs on the device; -1 if none does
@@ -26,13 +26,13 @@ class Sharing(NamedTuple):
     stirred: BoolArray  # [d] true if what runs has changed since the last settle_down
 
 
-def new_sharing(n: int, d: int) -> Sharing:
+def new_streams(n: int, d: int) -> Streams:
     """Allocate for n operators on d devices; n = 0 if devices have one stream each."""
-    return Sharing(np.full(d, -1, np.int32), np.full(n, -1, np.int32), np.zeros(n), np.zeros(d, np.bool_))
+    return Streams(np.full(d, -1, np.int32), np.full(n, -1, np.int32), np.zeros(n), np.zeros(d, np.bool_))
 
 
 @step
-def clear(h: Sharing) -> None:
+def clear(h: Streams) -> None:
     """Nothing runs."""
     for device in range(len(h.first)):
         h.first[device] = -1
@@ -40,7 +40,7 @@ def clear(h: Sharing) -> None:
 
 
 @step
-def join(h: Sharing, operator: int, device: int) -> None:
+def join(h: Streams, operator: int, device: int) -> None:
     """An operator begins; its finish is that at full speed until the device settles down."""
     h.stretch[operator] = 1.0
     h.following[operator] = h.first[device]
@@ -49,7 +49,7 @@ def join(h: Sharing, operator: int, device: int) -> None:
 
 
 @step
-def leave(h: Sharing, operator: int, device: int) -> None:
+def leave(h: Streams, operator: int, device: int) -> None:
     """An operator ends."""
     h.stirred[device] = True
     if h.first[device] == operator:
@@ -62,7 +62,7 @@ def leave(h: Sharing, operator: int, device: int) -> None:
 
 
 @step
-def ends_next(p: ProblemArrays, s: State, h: Sharing, device: int) -> int:
+def ends_next(p: ProblemArrays, s: State, h: Streams, device: int) -> int:
     """The operator that finishes first of what runs on a device, ties by topological position; -1 if nothing runs."""
     best = h.first[device]
     i = best
@@ -74,7 +74,7 @@ def ends_next(p: ProblemArrays, s: State, h: Sharing, device: int) -> int:
 
 
 @step
-def settle_down(p: ProblemArrays, s: State, h: Sharing, device: int, now: float) -> None:
+def settle_down(p: ProblemArrays, s: State, h: Streams, device: int, now: float) -> None:
     """Bring the finishes on a device up to date with what runs from now on."""
     h.stirred[device] = False
     total = 0.0
