@@ -12,14 +12,14 @@ from hetgym._kernels.jit import lean
 from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.baselines.pilot import Pilot
-from hetgym.baselines.region_annealing import REORDER, RegionAnnealing
+from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.planning.decode import start_order
 from hetgym.planning.registry import get
 from hetgym.planning.timeline import timed_for
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.search import walk
+from hetgym.search import regions, walk
 from hetgym.search.moves import propose, try_shift
 from hetgym.search.search import Cooling, Search, Staged, searched
 from hetgym.sim import Runtime
@@ -102,7 +102,7 @@ class Annealing(Staged):
         if switches.is_classic:
             self.enter(WalkAnnealing(problem, start, decode, seed, share, cooling))
         else:
-            reorder = MIX[decode][-1] / summed(MIX[decode]) if decode != "bottom-level" else REORDER
+            reorder = MIX[decode][-1] / summed(MIX[decode]) if decode != "bottom-level" else regions.REORDER
             self.enter(RegionAnnealing(problem, start, seed, share, cooling, switches, 1, reorder, exchanged=0.0))
 
     def advance(self, target: int, total: int) -> None:

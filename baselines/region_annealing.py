@@ -21,7 +21,7 @@ from hetgym.search import device_orders, proposals, regions
 from hetgym.search.search import Cooling, Search, searched
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
-from hetgym.sim.kernel import Switches, keeps_order
+from hetgym.sim.kernel import Switches
 
 NAME = "region-annealing"
 
@@ -39,17 +39,14 @@ temperature rises with the root: a long search ends in the plan near which it be
 of a network falls: with more tries, low-ranked proposals are tried as well."""
 
 HOTTER = 3.3  # Largest factor by which it rises
-REORDER = 0.5  # Share of tries that give an operator another turn; the others move a region
 REORDER_BESIDE = 0.3  # The same with a network, whose regions are worth more
 TRUST = 0.8  # Share of regions that a network proposes, unless the search is long: it does not know everything
-CRITICAL = 0.8  # Share of these that move an operator of the critical chain
 
 SHARPER, SHORT = 1.0, 16
 """Extra exponent of a network's odds in short searches, and the operators launched, over the square of their number, up
 to which a search is short. The exponent falls in longer ones. With few tries, only the best proposals are tried."""
 
 VERIFY = 50  # Operators launched in trials, for each one of the problem, between two simulations of the best plan
-SORT = 16  # Changes kept between two times that the plan is brought into the order of finishes
 
 
 def region_annealing(
@@ -93,8 +90,8 @@ class RegionAnnealing(Search):
         heat: first temperature, see :func:`region_annealing`.
         cooling: last temperature over the first.
         sizes: number of sizes of regions: 1, 2, 4, ... operators.
-        reorder: share of tries that give an operator another turn; by default :data:`REORDER`, or
-            :data:`REORDER_BESIDE` with a network.
+        reorder: share of tries that give an operator another turn; by default :data:`~hetgym.search.regions.REORDER`,
+            or :data:`REORDER_BESIDE` with a network.
         guide: proposals of a network; without one, all regions are drawn as :mod:`hetgym.search.regions` does.
         trust: share of regions that it proposes.
         exchanged: share of regions in whose place one of the other device comes.
@@ -134,8 +131,10 @@ class RegionAnnealing(Search):
             self.course.room[:] = problem.memory_capacity
         self.rng = generator(seed)
         self.helped = reorder is None and guide is not None and len(guide.bias) > 0
-        reorder = 0.0 if self.switches.by_arrival else 1.0 if forced else REORDER if reorder is None else reorder
-        self.mix = Mix(reorder, CRITICAL, sizes, trust, 1.0, exchanged)
+        reorder = (
+            0.0 if self.switches.by_arrival else 1.0 if forced else regions.REORDER if reorder is None else reorder
+        )
+        self.mix = Mix(reorder, regions.CRITICAL, sizes, trust, 1.0, exchanged)
         self._begin(first, guide)
 
     def _start(self, start: str | Schedule) -> Schedule:
@@ -269,9 +268,8 @@ def _anneal(
         course.counts[courses.TRIED] += 1
         limit = course.value[courses.CURRENT] - temperature * np.log(1.0 - rng.random())
         if rng.random() < mix.reorder:
-            on_chain = keeps_order(switches) and rng.random() < mix.critical
-            source, to = regions.draw_chain_turn(p, course, rng) if on_chain else regions.draw_turn(p, course, rng)
-            if source == to or not regions.overtakes(course, source, to):
+            source, to = regions.draw_shift(p, course, rng, mix.critical, switches)
+            if source == to:
                 continue
             courses.shift(course, source, to)
             first, last = min(source, to), max(source, to)
@@ -295,5 +293,4 @@ def _anneal(
                 courses.keep(p, course, first, last, switches)
             else:
                 courses.take_back(course, count)
-        if course.counts[courses.KEPT] - course.counts[courses.SORTED] >= SORT:
-            courses.sort(p, course, switches)
+        courses.sort_now_and_then(p, course, switches)

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from hetgym.envs.dispatch.env import HetDispatchEnv as HetDispatchEnv
     from hetgym.envs.dispatch.observation import DISPATCH_CANDIDATE_FEATURES as DISPATCH_CANDIDATE_FEATURES
     from hetgym.envs.dispatch.observation import DISPATCH_DEVICE_FEATURES as DISPATCH_DEVICE_FEATURES
+    from hetgym.envs.improve.env import HetImproveArguments as HetImproveArguments
+    from hetgym.envs.improve.env import HetImproveEnv as HetImproveEnv
+    from hetgym.envs.improve.observation import MOVE_FEATURES as MOVE_FEATURES
+    from hetgym.envs.improve.observation import PLAN_FEATURES as PLAN_FEATURES
     from hetgym.envs.objective import ObjectiveReward as ObjectiveReward
     from hetgym.envs.pipeline.env import HetPipelineArguments as HetPipelineArguments
     from hetgym.envs.pipeline.env import HetPipelineEnv as HetPipelineEnv

@@ -18,6 +18,7 @@ ENVIRONMENTS.update(
         "HetSplit-v0": _entry("hetgym.envs.split.env", "HetSplit"),
         "HetPipeline-v0": _entry("hetgym.envs.pipeline.env", "HetPipeline"),
         "HetCluster-v0": _entry("hetgym.envs.cluster.env", "HetCluster"),
+        "HetImprove-v0": _entry("hetgym.envs.improve.env", "HetImprove"),
     }
 )
 

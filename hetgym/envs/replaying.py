@@ -8,6 +8,7 @@ from typing import Any
 from hetgym.envs.core.registry import arguments_of, environment_of
 from hetgym.envs.core.replay import DRAWS, Replay, influences, plain, restored
 from hetgym.errors import ConfigError, shown
+from hetgym.schedule import Schedule
 
 
 def replay(problem: Any, episode: Replay, **arguments: Any) -> dict[str, Any]:
@@ -31,7 +32,8 @@ def replay(problem: Any, episode: Replay, **arguments: Any) -> dict[str, Any]:
     """
     given = problem if isinstance(problem, tuple) else (problem,)
     env = environment_of(episode.env_id)(*given, **_arguments(episode, arguments, drawn=problem is None))
-    options = {"conditions": episode.conditions, "order": episode.order, "gap": episode.gap}
+    start = None if episode.start is None else Schedule(*episode.start)
+    options = {"conditions": episode.conditions, "order": episode.order, "gap": episode.gap, "schedule": start}
     chosen = {key: value for key, value in options.items() if value is not None}
     are_jobs = isinstance(problem, list) and len(problem) == episode.jobs > 1
     info: dict[str, Any]

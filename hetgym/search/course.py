@@ -50,6 +50,7 @@ from hetgym.transfer import transfer_time
 from hetgym.weights import SharedWeights, present
 
 GRID = 16  # Turns between two marks, from which a price can begin
+SORT = 16  # Changes kept between two times that the plan is brought into the order of finishes
 SLACK = 1.0 + 1e-9  # Factor by which a bound may exceed a limit because it adds the same times in another order
 
 CURRENT, BEST = 0, 1  # in Course.value
@@ -676,6 +677,13 @@ def sort(p: ProblemArrays, course: Course, switches: Switches) -> None:
             course.turn[course.order[k]] = k
         _again(p, course, switches)
         _compare(course)
+
+
+@step
+def sort_now_and_then(p: ProblemArrays, course: Course, switches: Switches) -> None:
+    """As :func:`sort`, if enough changes were kept since the last time."""
+    if course.counts[KEPT] - course.counts[SORTED] >= SORT:
+        sort(p, course, switches)
 
 
 @step

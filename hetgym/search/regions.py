@@ -11,7 +11,7 @@ from hetgym.problem import ProblemArrays
 from hetgym.search import course as courses
 from hetgym.search.moves import draw, draw_neighbour
 from hetgym.search.walk import turns_between
-from hetgym.sim.kernel import Switches
+from hetgym.sim.kernel import Switches, keeps_order
 from hetgym.transfer import transfer_time
 
 PAIRS = 4  # Random pairs of an operator and a device, of which the one that would save most is where a region begins
@@ -22,6 +22,8 @@ EXCHANGED = 0.5
 """Share of regions in whose place another one comes: where devices are full, a region that only goes makes the plan
 longer, however well it runs elsewhere."""
 
+REORDER = 0.5  # Share of tries that give an operator another turn; the others move a region
+CRITICAL = 0.8  # Share of these that move an operator of the critical chain
 RETURNED = 4  # Number of sizes of the other region
 NEAR = 8  # Most turns between the operators with which the two regions begin, and draws to find the second one
 
@@ -144,6 +146,37 @@ def span(p: ProblemArrays, course: courses.Course, count: int) -> tuple[int, int
         for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
             first = min(first, course.turn[p.predecessor[m]])  # its transfer goes elsewhere
     return first, last
+
+
+@step
+def draw_region(
+    p: ProblemArrays, course: courses.Course, rng: np.random.Generator, sizes: int, exchanged: float, switches: Switches
+) -> int:
+    """Put a random region on another device; return the number of operators moved, 0 if the draw gave none.
+
+    Args:
+        sizes: number of sizes of regions: 1, 2, 4, ... operators.
+        exchanged: share of regions in whose place another one comes.
+    """
+    seed, device = draw_pair(p, course, rng)
+    doublings = draw(rng, sizes)
+    if seed < 0:
+        return 0
+    return move_region(p, course, rng, seed, device, 1 << doublings, exchanged, switches)
+
+
+@step
+def draw_shift(
+    p: ProblemArrays, course: courses.Course, rng: np.random.Generator, critical: float, switches: Switches
+) -> tuple[int, int]:
+    """The turn of a random operator, and another one; the same twice if the draw gave none.
+
+    Args:
+        critical: share of draws that take an operator of the critical chain, where devices keep to their orders.
+    """
+    on_chain = keeps_order(switches) and rng.random() < critical
+    source, to = draw_chain_turn(p, course, rng) if on_chain else draw_turn(p, course, rng)
+    return source, to if overtakes(course, source, to) else source
 
 
 @step

@@ -12,6 +12,7 @@ IDS = {
     "split": "HetSplit-v0",
     "pipeline": "HetPipeline-v0",
     "cluster": "HetCluster-v0",
+    "improve": "HetImprove-v0",
 }
 """Kind of decision -> id of its environment."""
 

@@ -44,6 +44,8 @@ pool_plays: how many times a problem of the pool is played on average before a n
     in HetSplit-v0; None keeps them all.""",
     "common": """\
 reward: ``"dense"`` or ``"sparse"``.
+<<levels>>""",
+    "levels": """\
 observation: ``"graph"``, ``"candidates"`` or ``"flat"``.
 illegal: replacement of an illegal action: ``"random"``, a legal one drawn at random; ``"worst"`` or ``"eft"``, the
     legal one of the latest or of the earliest estimated finish; or ``"raise"``, an

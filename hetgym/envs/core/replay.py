@@ -31,7 +31,7 @@ class Replay:
         problem: :attr:`hetgym.Problem.id` of the problem that was scheduled.
         seed: seed of the reset that drew the problem, None if that reset had none.
         actions: the actions that were executed.
-        conditions: seed of noise, arrivals and changes, in HetDispatch-v0.
+        conditions: seed of noise, arrivals and changes, in HetDispatch-v0; of the moves, in HetImprove-v0.
         order: the order of decisions, if the reset gave one.
         jobs: number of problems that were joined, in HetDispatch-v0.
         env_id: id of the environment.
@@ -39,6 +39,8 @@ class Replay:
             default; see :func:`recorded`. None if they are not known.
         gap: mean time between arrivals of several jobs [s].
         makespan: makespan of the episode [s]; None if it is not known.
+        start: devices of the operators, and the order on each device, of the plan that the reset gave, if it gave one,
+            in HetImprove-v0.
     """
 
     problem: str
@@ -51,11 +53,12 @@ class Replay:
     arguments: tuple[tuple[str, Any], ...] | None = None
     gap: float | None = None
     makespan: float | None = None
+    start: tuple[tuple[int, ...], tuple[tuple[int, ...], ...] | None] | None = None
 
     __repr__ = brief
 
     def __post_init__(self) -> None:
-        for name in ("actions", "order", "arguments"):  # JSON has no tuples
+        for name in ("actions", "order", "arguments", "start"):  # JSON has no tuples
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, _tuples(getattr(self, name)))
 

@@ -18,6 +18,7 @@ QUICK = {
     "HetSchedule-v0": {"completion": "off"},
     "HetDispatch-v0": {"completion": "off"},
     "HetSplit-v0": {"key_operators": 3},
+    "HetImprove-v0": {"steps": 12},
 }
 
 

@@ -11,6 +11,7 @@ import hetgym.envs
 from hetgym.envs.cluster.observation import LayerColumn, PoolColumn, StepColumn
 from hetgym.envs.core.features import Column, feature_table, features_of
 from hetgym.envs.dispatch.observation import DispatchCandidateColumn, DispatchDeviceColumn
+from hetgym.envs.improve.observation import MoveColumn, PlanColumn
 from hetgym.envs.pipeline.observation import BlockColumn, CutColumn, StageColumn
 from hetgym.envs.place.observation import CandidateColumn, DeviceColumn, OperatorColumn
 from hetgym.envs.split.observation import SplitCandidateColumn, SplitDeviceColumn, SplitOperatorColumn
@@ -31,6 +32,8 @@ TABLES = {
     "LAYER_FEATURES": LayerColumn,
     "POOL_FEATURES": PoolColumn,
     "STEP_FEATURES": StepColumn,
+    "MOVE_FEATURES": MoveColumn,
+    "PLAN_FEATURES": PlanColumn,
 }
 ENVS = Path(hetgym.envs.__file__).parent
 

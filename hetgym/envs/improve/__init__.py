@@ -1,0 +1,1 @@
+"""HetImprove-v0: improve a complete plan, move by move."""
