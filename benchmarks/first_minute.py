@@ -24,7 +24,9 @@ from _common import command_line, save, seconds, show
 BENCH_ROWS = ("hetgym bench", "hetgym bench, first table")
 """Most time that it may take [s]; an episode 8 s."""
 
-EPISODES = ("HetSchedule-v0", "HetDispatch-v0", "HetSplit-v0", "HetPipeline-v0", "HetCluster-v0")
+EPISODES = (
+    "HetSchedule-v0", "HetDispatch-v0", "HetSplit-v0", "HetPipeline-v0", "HetCluster-v0", "HetImprove-v0",
+)  # fmt: skip
 
 SCRIPT = """
 import sys

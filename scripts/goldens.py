@@ -52,6 +52,8 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "pipeline/latency": ("HetPipeline-v0", {"objective": "latency", "observation": "flat"}),
     "pipeline/training": ("HetPipeline-v0", {"objective": "training", "schedule": "interleaved"}),
     "cluster": ("HetCluster-v0", {}),
+    "improve": ("HetImprove-v0", {"accept": "metropolis"}),
+    "improve/links": ("HetImprove-v0", {"runtime": "links", "start": "heft", "moves": None, "steps": 20}),
 }
 """Case -> environment id and arguments."""
 

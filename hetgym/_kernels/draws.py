@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from numba.extending import overload_method
 
-from hetgym._kernels.jit import step
+from hetgym._kernels.jit import lean
 from hetgym._kernels.records import Record, reader, record
 
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -24,13 +24,24 @@ class Draws(NamedTuple):
 
     state: npt.NDArray[np.uint64]  # [1]
 
+    def random(self) -> float:
+        """The next number in [0, 1)."""
+        return _random(self.state)
+
+
+class Random(Protocol):
+    """A source of random numbers in kernels: NumPy's generator, or :class:`Draws`."""
+
+    def random(self) -> float:
+        """The next number in [0, 1)."""
+
 
 def new_draws(seed: int) -> Draws:
     """The stream of a seed, a whole number of 64 bits."""
     return Draws(np.array([seed], np.uint64))
 
 
-@step
+@lean
 def _random(state: npt.NDArray[np.uint64]) -> float:
     """The next number in [0, 1)."""
     state[0] += _STEP

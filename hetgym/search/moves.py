@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hetgym._kernels.draws import Random
 from hetgym._kernels.jit import step
 from hetgym.problem import ProblemArrays
 from hetgym.search import walk
@@ -14,7 +15,7 @@ LONGEST = 5  # operators of a run
 
 
 @step
-def draw(rng: np.random.Generator, count: int) -> int:
+def draw(rng: Random, count: int) -> int:
     """A number of 0 .. count - 1."""
     return int(rng.random() * count)
 
@@ -111,7 +112,7 @@ def take_out(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, seed: int
 
 
 @step
-def draw_neighbour(p: ProblemArrays, rng: np.random.Generator, operator: int) -> int:
+def draw_neighbour(p: ProblemArrays, rng: Random, operator: int) -> int:
     """A random predecessor or successor of an operator; -1 if there is none."""
     before = p.predecessor_pointer[operator + 1] - p.predecessor_pointer[operator]
     after = p.successor_pointer[operator + 1] - p.successor_pointer[operator]

@@ -6,6 +6,7 @@ neighbours, but a whole region can. Where devices are full, none can go unless a
 
 import numpy as np
 
+from hetgym._kernels.draws import Random
 from hetgym._kernels.jit import step
 from hetgym.problem import ProblemArrays
 from hetgym.search import course as courses
@@ -29,7 +30,7 @@ NEAR = 8  # Most turns between the operators with which the two regions begin, a
 
 
 @step
-def draw_pair(p: ProblemArrays, course: courses.Course, rng: np.random.Generator) -> tuple[int, int]:
+def draw_pair(p: ProblemArrays, course: courses.Course, rng: Random) -> tuple[int, int]:
     """A random operator and another device, by :data:`PAIRS` and :data:`GUIDED`; -1 twice if the draw gave none."""
     n, d = p.cost.shape
     seed, device, best = -1, -1, -np.inf
@@ -47,7 +48,7 @@ def draw_pair(p: ProblemArrays, course: courses.Course, rng: np.random.Generator
 def move_region(
     p: ProblemArrays,
     course: courses.Course,
-    rng: np.random.Generator,
+    rng: Random,
     seed: int,
     device: int,
     size: int,
@@ -77,7 +78,7 @@ def move_region(
 def _move(
     p: ProblemArrays,
     course: courses.Course,
-    rng: np.random.Generator,
+    rng: Random,
     first: int,
     seed: int,
     device: int,
@@ -106,7 +107,7 @@ def _move(
 
 
 @step
-def _near(p: ProblemArrays, course: courses.Course, rng: np.random.Generator, seed: int, device: int, to: int) -> int:
+def _near(p: ProblemArrays, course: courses.Course, rng: Random, seed: int, device: int, to: int) -> int:
     """An operator of a device, near another one in the order, that stayed there and can go elsewhere; -1 if none."""
     for _ in range(NEAR):
         k = course.turn[seed] + draw(rng, 2 * NEAR + 1) - NEAR
@@ -150,7 +151,7 @@ def span(p: ProblemArrays, course: courses.Course, count: int) -> tuple[int, int
 
 @step
 def draw_region(
-    p: ProblemArrays, course: courses.Course, rng: np.random.Generator, sizes: int, exchanged: float, switches: Switches
+    p: ProblemArrays, course: courses.Course, rng: Random, sizes: int, exchanged: float, switches: Switches
 ) -> int:
     """Put a random region on another device; return the number of operators moved, 0 if the draw gave none.
 
@@ -167,7 +168,7 @@ def draw_region(
 
 @step
 def draw_shift(
-    p: ProblemArrays, course: courses.Course, rng: np.random.Generator, critical: float, switches: Switches
+    p: ProblemArrays, course: courses.Course, rng: Random, critical: float, switches: Switches
 ) -> tuple[int, int]:
     """The turn of a random operator, and another one; the same twice if the draw gave none.
 
@@ -180,7 +181,7 @@ def draw_shift(
 
 
 @step
-def draw_turn(p: ProblemArrays, course: courses.Course, rng: np.random.Generator) -> tuple[int, int]:
+def draw_turn(p: ProblemArrays, course: courses.Course, rng: Random) -> tuple[int, int]:
     """The turn of a random operator, and a random one between those of its neighbours."""
     operator = draw(rng, len(course.order))
     low, high = turns_between(p, course.turn, operator)
@@ -188,7 +189,7 @@ def draw_turn(p: ProblemArrays, course: courses.Course, rng: np.random.Generator
 
 
 @step
-def draw_chain_turn(p: ProblemArrays, course: courses.Course, rng: np.random.Generator) -> tuple[int, int]:
+def draw_chain_turn(p: ProblemArrays, course: courses.Course, rng: Random) -> tuple[int, int]:
     """The turn of a random operator of the critical chain, and one at an end of its block there.
 
     A block is a run of the chain on one device. Only a change of its first or its last operator can shorten a plan that

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, cast
+from typing import Literal
 
 from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
 from hetgym.envs.core.lanes import LaneArguments, Lanes
@@ -25,7 +25,7 @@ class HetImproveArguments(ImproveRules, ProblemArguments, LaneArguments):
     """
 
     _: KW_ONLY
-    reward: Literal["dense", "sparse", "current"] = cast(Any, "dense")
+    reward: Literal["dense", "sparse", "current"] = "dense"  # type: ignore[assignment]  # one word more
     max_operators: int | None = whole(None)
     max_edges: int | None = whole(None, least=0)
     max_devices: int | None = whole(None)

@@ -142,7 +142,7 @@ class ImproveLanes(RecordLanes):
         self.names[lane], self.makespan[lane], self._schedules[lane] = problem.name, np.nan, None
 
     def _prepare(self, problem: Problem) -> Prepared:
-        """What episodes on a problem share."""
+        """Prepare a problem for all episodes on it."""
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
         runtime, start = self._runtime, None
         instance = prepare(problem, runtime, "off")
@@ -168,7 +168,8 @@ class ImproveLanes(RecordLanes):
 
     def estimates(self, lane: int) -> FloatArray:
         """[A] see :meth:`~hetgym.envs.core.lanes.Lanes.estimates`."""
-        return self.state.makespan[lane]
+        found: FloatArray = self.state.makespan[lane]
+        return found
 
     def take(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Open each active lane that is fresh, and make the chosen move in the others."""

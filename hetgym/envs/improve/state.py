@@ -40,12 +40,12 @@ class ImproveState(NamedTuple):
 
 def new_state(lanes: int, actions: int, steps: int, most: int) -> ImproveState:
     """A state of zeros."""
-    numbers = [np.zeros(lanes) for _ in range(5)]
-    moves = [np.zeros((lanes, actions, most), np.int32) for _ in range(2)]
-    return ImproveState(
-        np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), *numbers, np.zeros((lanes, steps), np.int64),
-        np.zeros((lanes, actions), np.int32), *moves, np.zeros((lanes, actions)),
-    )  # fmt: skip
+    turn, budget = (np.zeros(lanes, np.int64) for _ in range(2))
+    reference, potential, first, reorder, patience = (np.zeros(lanes) for _ in range(5))
+    operator, device = (np.zeros((lanes, actions, most), np.int32) for _ in range(2))
+    size, log = np.zeros((lanes, actions), np.int32), np.zeros((lanes, steps), np.int64)
+    numbers = reference, potential, first, reorder, patience
+    return ImproveState(turn, budget, *numbers, log, size, operator, device, np.zeros((lanes, actions)))
 
 
 @record
