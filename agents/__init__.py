@@ -16,6 +16,8 @@ from hetgym.agents import trainers  # noqa: F401  enters hetgym's algorithms int
 if TYPE_CHECKING:
     from hetgym.agents.algorithms import ALGORITHMS as ALGORITHMS
     from hetgym.agents.algorithms import Algorithm as Algorithm
+    from hetgym.agents.audit import Audit as Audit
+    from hetgym.agents.audit import audit as audit
     from hetgym.agents.candidates import CandidatePolicy as CandidatePolicy
     from hetgym.agents.checkpoint import Checkpoint as Checkpoint
     from hetgym.agents.clusters import ClusterPlanner as ClusterPlanner

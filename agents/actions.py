@@ -12,6 +12,7 @@ from typing import Any
 from hetgym.envs.cluster.observation import StepColumn
 from hetgym.envs.core.features import Column
 from hetgym.envs.dispatch.observation import DispatchCandidateColumn, DispatchDeviceColumn
+from hetgym.envs.improve.observation import MoveColumn
 from hetgym.envs.pipeline.observation import CutColumn, StageColumn
 from hetgym.envs.place.observation import CandidateColumn, DeviceColumn
 from hetgym.envs.split.observation import SplitCandidateColumn, SplitDeviceColumn, SplitOperatorColumn
@@ -24,6 +25,7 @@ CANDIDATES: dict[str, type[Column]] = {
     "split": SplitCandidateColumn,
     "pipeline": CutColumn,
     "cluster": StepColumn,
+    "improve": MoveColumn,
 }
 """Kind of decision -> columns of ``obs["candidates"]``."""
 
