@@ -1,4 +1,4 @@
-"""An audit of an agent in an environment: what its returns are worth, before anybody believes them."""
+"""An audit of an agent in an environment: whether its returns mean anything."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Audit:
         overlap: share of these that training also draws; None if no training environment was given.
         discount: the agent's discount, 1 if it has none.
         last_weight: weight of the last reward of an episode of mean length under it.
-        findings: what makes the returns doubtful, a sentence each; empty if nothing does.
+        findings: reasons to doubt the returns, a sentence each; empty if there is none.
     """
 
     env_id: str
@@ -92,7 +92,7 @@ def audit(
     discount: float | None = None,
     training_seeds: range = range(16),
 ) -> Audit:
-    """Play some episodes, and say what their returns are worth.
+    """Play some episodes, and say whether their returns mean anything.
 
     Args:
         env: the environment in which the agent is evaluated; it is reset.
@@ -230,7 +230,7 @@ def _drawn(training: gym.Env[Any, Any], seeds: range) -> set[str]:
 
 
 def _findings(audit: Audit) -> list[str]:
-    """What makes the returns doubtful."""
+    """Reasons to doubt the returns."""
     agent, random = audit.scores["agent"], audit.scores["random"]
     blind = audit.scores.get("agent without masks", agent)
     worst = max(agent.illegal, blind.illegal)

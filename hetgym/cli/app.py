@@ -17,6 +17,7 @@ from hetgym._text import plain
 from hetgym._version import VERSION
 from hetgym.cli.adversary import adversary
 from hetgym.cli.bench import bench
+from hetgym.cli.check_agent import check_agent
 from hetgym.cli.cluster import cluster
 from hetgym.cli.fit import fit
 from hetgym.cli.list import list_
@@ -74,12 +75,15 @@ EXAMPLES: dict[Callable[..., int], str] = {
     profile: "hetgym profile mine --cores 0",
     fit: "hetgym fit measurements/mine.csv.gz --kind blend",
     train: "hetgym train maskable-ppo-schedule --name first",
+    check_agent: "hetgym check-agent place-v1 --episodes 64",
     list_: "hetgym list schedulers",
 }
 """Command -> an example of its use; commands are listed in this order."""
 
+NAMES = {list_: "list", check_agent: "check-agent"}  # Command -> its name, where that is not the function's
+
 for _command, _example in EXAMPLES.items():
-    app.command("list" if _command is list_ else None, epilog=f"Example: {_example}")(_command)
+    app.command(NAMES.get(_command), epilog=f"Example: {_example}")(_command)
 
 
 def main() -> None:
