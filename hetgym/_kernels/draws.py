@@ -52,7 +52,7 @@ def _random(state: npt.NDArray[np.uint64]) -> float:
     return float(word >> _11) * 2.0**-53
 
 
-@overload_method(Record, "random")  # type: ignore[untyped-decorator]
+@overload_method(Record, "random")
 def _random_of(draws):  # type: ignore[no-untyped-def]  # Numba compares the signatures of both functions
     if draws.kind.instance_class is Draws:
         return lambda draws: _random(draws.state)

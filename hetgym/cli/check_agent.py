@@ -41,7 +41,7 @@ def check_agent(
     import_files(imports)
     policy = rule(agent) if agent in RULES else load(agent)
     arguments: dict[str, Any] = {"observation": "candidates"} | policy.arguments
-    problems = {"split": "test"} if suite is None else {"suite": suite}
+    problems: dict[str, Any] = {"split": "test"} if suite is None else {"suite": suite}
     training = None
     if "recipe" in policy.card and policy.kind in ("place", "dispatch"):
         recipe = Recipe(**policy.card["recipe"])

@@ -117,6 +117,7 @@ def optimistic_cost(problem: Problem) -> FloatArray:
     return table
 
 
+@interpreted
 @lean
 def write_least_cost_to_exit(p: ProblemArrays, table: FloatArray) -> None:
     """As :func:`least_cost_to_exit`, for kernels: fills ``table``, [n, d] of zeros."""

@@ -150,6 +150,13 @@ class Course(NamedTuple):
 
 def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: IntArray) -> Course:
     """The course of a placement [n] and an order [n], a topological one."""
+    course = blank_course(problem, runtime)
+    restart(problem, course, assignment, order, switches_of(problem, replace(runtime, noise=0.0)))
+    return course
+
+
+def blank_course(problem: Problem, runtime: Runtime) -> Course:
+    """The arrays of a course, without a plan."""
     p = problem.arrays
     (n, d), e = problem.cost.shape, problem.num_edges
     runtime = replace(runtime, noise=0.0)
@@ -158,7 +165,7 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
         return Times(np.zeros(n), np.zeros(n), np.zeros(e), np.zeros(1))
 
     rows = (n - 1) // GRID + 1
-    course = Course(
+    return Course(
         assignment=np.zeros(n, np.int32),
         order=np.zeros(n, np.int32),
         turn=np.zeros(n, np.int32),
@@ -187,17 +194,20 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
         value=np.zeros(2),
         counts=np.zeros(6, np.int64),
     )
-    restart(problem, course, assignment, order, switches_of(problem, runtime))
-    return course
 
 
 def restart(problem: Problem, course: Course, assignment: IntArray, order: IntArray, switches: Switches) -> None:
     """Take another plan into a course, as :func:`new_course` does; its room stays."""
+    write(course, assignment, order)
+    begin(problem.arrays, course, switches)
+
+
+def write(course: Course, assignment: IntArray, order: IntArray) -> None:
+    """Write another plan into a course, which has no times until it begins."""
     course.assignment[:] = assignment
     course.order[:] = order
     course.turn[order] = np.arange(len(order), dtype=np.int32)
     course.counts[:] = 0
-    begin(problem.arrays, course, switches)
 
 
 def turns_of(problem: Problem, schedule: Schedule) -> IntArray:
@@ -231,14 +241,25 @@ def best_plan(problem: Problem, course: Course, scheduler: str = "") -> Schedule
 
 @lean
 def begin(p: ProblemArrays, course: Course, switches: Switches) -> None:
+    """As :func:`set_off`, for Python."""
+    set_off(p, course, switches)
+
+
+@step
+def set_off(p: ProblemArrays, course: Course, switches: Switches) -> None:
     """Simulate the plan from the start, and take it for the best one."""
     _again(p, course, switches)
-    renew_best(course)
+    _renew_best(course)
 
 
 @lean
 def renew_best(course: Course) -> None:
     """Take the plan for the best one; if it lacks room, any that does not will be better."""
+    _renew_best(course)
+
+
+@step
+def _renew_best(course: Course) -> None:
     keep_best(course)
     if lacking(course) > 0.0:
         course.value[BEST] = np.inf

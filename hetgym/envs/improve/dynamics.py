@@ -15,7 +15,7 @@ from hetgym._kernels.draws import Draws, read_draws
 from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import alike
 from hetgym._kernels.threads import done, take
-from hetgym._types import FloatArray, Int64Array, IntArray
+from hetgym._types import FloatArray, Int64Array
 from hetgym.envs.core.scaling import CLIP, scale_of, share
 from hetgym.envs.improve.observation import MoveColumn, PlanColumn
 from hetgym.envs.improve.state import ImproveObservation, ImproveState, read_lanes
@@ -65,6 +65,7 @@ def improve(
         p, course, rng = read_problem(r.problems[lane]), alike(r.courses[lane], like), read_draws(r.draws[lane])
         if r.fresh[lane]:
             r.fresh[lane] = False
+            _begin(p, course, rng, s, lane, switches)
         else:
             s.log[lane, s.turn[lane]] = actions[lane]
             _make(p, course, s, lane, actions[lane], _temperature(s, lane, how), switches, how)
@@ -81,11 +82,23 @@ def improve(
         lane = take(shared)
 
 
-@lean
-def place_at_random(p: ProblemArrays, rng: Draws, assignment: IntArray) -> None:
-    """Write a random device that can run it for each operator."""
+@step
+def _begin(p: ProblemArrays, course: Course, rng: Draws, s: ImproveState, lane: int, switches: Switches) -> None:
+    """Simulate the plan that the episode begins with, which may be a random one."""
+    if s.random[lane]:
+        _place_at_random(p, course, rng)
+    courses.set_off(p, course, switches)
+    s.first[lane] = course.value[courses.CURRENT]
+
+
+@step
+def _place_at_random(p: ProblemArrays, course: Course, rng: Draws) -> None:
+    """Give each operator a random one of the devices that can run it, and its topological position as its turn."""
     n, d = p.cost.shape
+    for k in range(len(course.counts)):
+        course.counts[k] = 0
     for i in range(n):
+        course.turn[i], course.order[p.position[i]] = p.position[i], i
         able = 0
         for device in range(d):
             able += p.cost[i, device] < np.inf
@@ -93,7 +106,7 @@ def place_at_random(p: ProblemArrays, rng: Draws, assignment: IntArray) -> None:
         for device in range(d):
             if p.cost[i, device] < np.inf:
                 if chosen == 0:
-                    assignment[i] = device
+                    course.assignment[i] = device
                 chosen -= 1
 
 

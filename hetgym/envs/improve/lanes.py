@@ -11,14 +11,14 @@ import numpy.typing as npt
 from hetgym import metrics
 from hetgym._kernels import records as records
 from hetgym._kernels.draws import new_draws
-from hetgym._types import BoolArray, FloatArray, IntArray
+from hetgym._types import BoolArray, FloatArray
 from hetgym.envs.core.arguments import whole_number
 from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.sources import Source
-from hetgym.envs.improve.dynamics import How, improve, place_at_random
+from hetgym.envs.improve.dynamics import How, improve
 from hetgym.envs.improve.observation import improve_space
 from hetgym.envs.improve.rendering import plan_text
 from hetgym.envs.improve.rules import ACCEPT, ImproveRules
@@ -75,8 +75,7 @@ class ImproveLanes(RecordLanes):
         accept, current = ACCEPT.index(rules.accept), reward == "current"
         gains, masks = rules.gains, rules.memory == "mask"
         self._how = How(accept, rules.heat, rules.cooling, gains, pairs, current, reward == "sparse", masks)
-        first = np.zeros(1, np.int32)
-        self._like = courses.new_course(ANY, self._runtime, first, first)
+        self._like = courses.blank_course(ANY, self._runtime)
         self._prepared: list[Prepared | None] = [None] * count
         self._given: list[Schedule | None] = [None] * count
         self._entropy = [0] * count
@@ -127,18 +126,15 @@ class ImproveLanes(RecordLanes):
         self._entropy[lane] = entropy if conditions is None else conditions
         self._given[lane] = given
         self._draws[lane].state[0] = self._entropy[lane]
-        if start is None:
-            assignment, order = np.zeros(problem.num_operators, np.int32), problem.topological_order
-            place_at_random(prepared.arrays.record, self._draws[lane], assignment)
-        else:
-            assignment, order = start.assignment, courses.turns_of(problem, start)
-        self._seat(lane, prepared, assignment, order)
+        self._seat(lane, prepared)
+        state.random[lane] = start is None
+        if start is not None:
+            courses.write(self._courses[lane], start.assignment, courses.turns_of(problem, start))
         for key, array in prepared.blank.items():
             self.arrays[key][lane] = array
-        course = self._courses[lane]
         state.turn[lane], state.budget[lane] = 0, self.rules.budget(problem.num_operators)
         state.reference[lane] = state.potential[lane] = prepared.instance.reference
-        state.first[lane], state.reorder[lane] = course.value[courses.CURRENT], prepared.reorder
+        state.reorder[lane] = prepared.reorder
         self.names[lane], self.makespan[lane], self._schedules[lane] = problem.name, np.nan, None
 
     def _prepare(self, problem: Problem) -> Prepared:
@@ -154,17 +150,16 @@ class ImproveLanes(RecordLanes):
         exact = courses.exact(problem, runtime)
         return Prepared(instance, records.entry(problem.arrays), shown, start, reorder, exact)
 
-    def _seat(self, lane: int, prepared: Prepared, assignment: IntArray, order: IntArray) -> None:
-        """Give a lane a problem and a course that begins with a plan."""
+    def _seat(self, lane: int, prepared: Prepared) -> None:
+        """Give a lane a problem and a course."""
         problem = prepared.instance.problem
         if self._prepared[lane] is not prepared:
             self._problems.put(lane, prepared.arrays)
-            made = lambda: records.entry(courses.new_course(problem, self._runtime, assignment, order))  # noqa: E731
+            made = lambda: records.entry(courses.blank_course(problem, self._runtime))  # noqa: E731
             self._courses.put(lane, self._own[lane].get(problem, made))
             self._prepared[lane] = prepared
             if self.rules.memory == "mask":
                 self._courses[lane].room[:] = problem.memory_capacity
-        courses.restart(problem, self._courses[lane], assignment, order, self._switches)
 
     def estimates(self, lane: int) -> FloatArray:
         """[A] see :meth:`~hetgym.envs.core.lanes.Lanes.estimates`."""
