@@ -25,7 +25,6 @@ from hetgym.problem import ProblemArrays
 from hetgym.search import course as courses
 from hetgym.search import regions
 from hetgym.search.course import Course
-from hetgym.search.moves import draw
 from hetgym.sim.kernel import Switches, keeps_order
 from hetgym.transfer import transfer_time
 
@@ -65,7 +64,8 @@ def improve(
         p, course, rng = read_problem(r.problems[lane]), alike(r.courses[lane], like), read_draws(r.draws[lane])
         if r.fresh[lane]:
             r.fresh[lane] = False
-            _begin(p, course, rng, s, lane, switches)
+            courses.set_off(p, course, switches)
+            s.first[lane] = course.value[courses.CURRENT]
         else:
             s.log[lane, s.turn[lane]] = actions[lane]
             _make(p, course, s, lane, actions[lane], _temperature(s, lane, how), switches, how)
@@ -80,34 +80,6 @@ def improve(
         _show_moves(p, course, s, seen, lane, scale, r.over[lane], switches)
         done(shared)
         lane = take(shared)
-
-
-@step
-def _begin(p: ProblemArrays, course: Course, rng: Draws, s: ImproveState, lane: int, switches: Switches) -> None:
-    """Simulate the plan that the episode begins with, which may be a random one."""
-    if s.random[lane]:
-        _place_at_random(p, course, rng)
-    courses.set_off(p, course, switches)
-    s.first[lane] = course.value[courses.CURRENT]
-
-
-@step
-def _place_at_random(p: ProblemArrays, course: Course, rng: Draws) -> None:
-    """Give each operator a random one of the devices that can run it, and its topological position as its turn."""
-    n, d = p.cost.shape
-    for k in range(len(course.counts)):
-        course.counts[k] = 0
-    for i in range(n):
-        course.turn[i], course.order[p.position[i]] = p.position[i], i
-        able = 0
-        for device in range(d):
-            able += p.cost[i, device] < np.inf
-        chosen = draw(rng, able)
-        for device in range(d):
-            if p.cost[i, device] < np.inf:
-                if chosen == 0:
-                    course.assignment[i] = device
-                chosen -= 1
 
 
 @step

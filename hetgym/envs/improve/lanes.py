@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hetgym import metrics
 from hetgym._kernels import records as records
 from hetgym._kernels.draws import new_draws
-from hetgym._types import BoolArray, FloatArray
+from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.envs.core.arguments import whole_number
 from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
@@ -127,8 +127,9 @@ class ImproveLanes(RecordLanes):
         self._given[lane] = given
         self._draws[lane].state[0] = self._entropy[lane]
         self._seat(lane, prepared)
-        state.random[lane] = start is None
-        if start is not None:
+        if start is None:
+            courses.write(self._courses[lane], _drawn(problem, self._entropy[lane]), problem.topological_order)
+        else:
             courses.write(self._courses[lane], start.assignment, courses.turns_of(problem, start))
         for key, array in prepared.blank.items():
             self.arrays[key][lane] = array
@@ -244,6 +245,13 @@ class ImproveLanes(RecordLanes):
             return gantt_pixels(trace)
         state = self.state
         return plan_text(trace, self._prepared_in(lane).instance, int(state.budget[lane] - state.turn[lane]))
+
+
+def _drawn(problem: Problem, seed: int) -> IntArray:
+    """[n] a random one of the devices that can run each operator."""
+    able = np.isfinite(problem.cost)
+    passed = (np.random.default_rng(seed).random(len(able)) * able.sum(axis=1)).astype(np.int64)
+    return (able.cumsum(axis=1) <= passed[:, None]).sum(axis=1).astype(np.int32)  # type: ignore[no-any-return]
 
 
 def _plan(problem: Problem, given: Any, runtime: Runtime) -> Schedule:

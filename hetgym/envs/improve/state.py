@@ -28,7 +28,6 @@ class ImproveState(NamedTuple):
     # the plan
     potential: FloatArray
     first: FloatArray  # [L] makespan of the start [s]
-    random: BoolArray  # [L] true if the start is a random plan
     reorder: FloatArray  # [L] share of moves that give an operator another turn
     patience: FloatArray  # [L] by how many temperatures the next move may make the plan longer
     log: Int64Array  # [L, T] actions as they were executed
@@ -45,7 +44,7 @@ def new_state(lanes: int, actions: int, steps: int, most: int) -> ImproveState:
     reference, potential, first, reorder, patience = (np.zeros(lanes) for _ in range(5))
     operator, device = (np.zeros((lanes, actions, most), np.int32) for _ in range(2))
     size, log = np.zeros((lanes, actions), np.int32), np.zeros((lanes, steps), np.int64)
-    numbers = reference, potential, first, np.zeros(lanes, np.bool_), reorder, patience
+    numbers = reference, potential, first, reorder, patience
     return ImproveState(turn, budget, *numbers, log, size, operator, device, np.zeros((lanes, actions)))
 
 
