@@ -4,6 +4,7 @@ Its results equal those of :mod:`hetgym.sim.loop` bit for bit, and it is faster:
 operator and edge once.
 """
 
+from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import inlined, lean, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import ProblemArrays
@@ -77,6 +78,7 @@ def run_order(
     return done
 
 
+@interpreted
 @lean
 def run_orders(
     p: ProblemArrays,
