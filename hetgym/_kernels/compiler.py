@@ -3,7 +3,8 @@
 Numba optimises every function as soon as it is compiled, with all that it calls, and turns it into machine code. A
 function that calls it then takes its intermediate code in and does all of that once more. For a step, which Python
 cannot call, only the intermediate code is ever used. Here it is linked and kept, and the kernel that Python calls is
-optimised as a whole.
+optimised as a whole. The same holds for a step from the cache on disk: machine code of it would not be optimised, and
+kernels that have a step of the same name would call that code instead of their own.
 
 Numba looks functions of the standard library up by the flags of the compilation, among others, thousands of times. Here
 only the flags that are set are compared. It announces every use of LLVM's lock, and sets messages in bold type, most of
@@ -14,6 +15,7 @@ The kernels are the same, and compile sooner: see ``benchmarks/first_minute.py``
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llvmlite.binding import ffi  # type: ignore[import-untyped]
@@ -172,4 +174,18 @@ def as_step(dispatcher: Any) -> Any:
 
     dispatcher.add_overload = add_overload
     dispatcher._compile_for_args = refuse
+    load = getattr(dispatcher._cache, "_impl", None)  # none without a cache
+    if load is not None:
+        load.rebuild = partial(_rebuilt, load.rebuild)
     return dispatcher
+
+
+def _rebuilt(rebuild: Callable[[Any, Any], Any], target: Any, data: Any) -> Any:
+    """A step from the cache on disk, put into a :class:`StepLibrary`, too."""
+    codegen = target.codegen()
+    before = codegen._library_class
+    codegen._library_class = StepLibrary
+    try:
+        return rebuild(target, data)
+    finally:
+        codegen._library_class = before

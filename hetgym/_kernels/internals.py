@@ -17,8 +17,10 @@ KNOWN = tuple(f"0.{minor}." for minor in range(61, 69))
 _MODULES = {
     "numba.core.codegen:JITCodeLibrary": (
         "_optimize_final_module _finalize_final_module _finalize_dynamic_globals _ensure_finalized "
-        "get_pointer_to_function serialize_using_object_code serialize_using_bitcode"
+        "get_pointer_to_function serialize_using_object_code serialize_using_bitcode _unserialize"
     ),
+    "numba.core.codegen:JITCPUCodegen": "_library_class unserialize_library",
+    "numba.core.caching:CompileResultCacheImpl": "rebuild",
     "numba.core.compiler:Compiler": "compile_extra",
     "numba.core.compiler:Flags": "copy",
     "numba.core.caching:IndexDataCacheFile": "save _load_index _save_index _save_data _dump",

@@ -47,6 +47,40 @@ def test_a_change_in_a_called_kernel_or_its_records_is_seen_by_its_callers(tmp_p
     assert order() == changed
 
 
+STEPS = """
+import sys
+from hetgym._kernels.jit import lean, step
+
+@step
+def twice(x):
+    return 2 * x
+
+@lean
+def one(x):
+    return twice(x) + 1
+
+@lean
+def other(x):
+    return twice(x) + 2
+
+print({"one": one, "other": other}[sys.argv[1]](3))
+(overload,) = twice.overloads.values()
+print(type(overload.library).__name__, overload.library.get_pointer_to_function(overload.fndesc.llvm_func_name))
+"""
+
+
+def test_a_step_from_the_cache_has_no_machine_code_either(tmp_path: Path) -> None:
+    """It would not be optimised, and would take the place of that in kernels that contain the same step."""
+    script = tmp_path / "steps.py"
+    script.write_text(STEPS, "utf-8")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for name, result in (("one", "7"), ("other", "8")):
+        command = [sys.executable, str(script), name]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [result, "StepLibrary", "0"]
+    assert len(list((tmp_path / "cache").rglob("steps.twice*.nbc"))) == 1
+
+
 @pytest.mark.slow
 def test_compiling_is_announced_once_and_only_when_it_takes_long(tmp_path: Path) -> None:
     """The first run compiles for longer than the patience; the second finds everything in the cache."""
