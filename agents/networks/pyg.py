@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hetgym.agents.networks._torch import torch
+from hetgym.agents.networks._torch import Tensor, torch
 from hetgym.agents.networks.actor_critic import VIEWS
+from hetgym.agents.networks.views import Seen
 from hetgym.envs.core.kinds import IDS
 from hetgym.envs.core.scaling import CLIP
 from hetgym.errors import ConfigError, require, unknown_name
@@ -56,20 +57,7 @@ def to_data(observation: Observation, kind: str) -> Any:
     >>> data.num_nodes, data.num_edges  # 10 operators and 15 edges, on 3 devices
     (30, 45)
     """
-    seen = _batch_of_one(observation, kind)
-    graphs = VIEWS[kind].graphs(seen)
-    devices = graphs.present[0].nonzero()[:, 0]
-    n, d = len(graphs.tokens), len(devices)
-    pair = torch.arange(n * d).view(n, d)
-    sender, receiver = (pair[end].flatten() for end in graphs.edges)
-    return _geometric().Data(
-        x=graphs.tokens[:, devices].flatten(0, 1),
-        edge_index=torch.stack([sender, receiver]),
-        edge_attr=graphs.edge_features.repeat_interleave(d, 0),
-        operator=torch.arange(n).repeat_interleave(d),
-        device=devices.repeat(n),
-        action_mask=seen["action_mask"] > 0,
-    )
+    return _graph("Data", _pairs(_alone(observation, kind), kind))
 
 
 def to_hetero_data(observation: Observation, kind: str) -> Any:
@@ -100,26 +88,7 @@ def to_hetero_data(observation: Observation, kind: str) -> Any:
     >>> data["operator"].num_nodes, data["device"].num_nodes
     (10, 3)
     """
-    batch = _batch_of_one(observation, kind)
-    seen = {key: values[0] for key, values in batch.items()}
-    if kind == "pipeline":
-        raise ConfigError("a pipeline's observation is a chain of blocks without links; use to_data")
-    operators, devices = (seen[mask] > 0 for mask in ("operator_mask", "device_mask"))
-    edges = seen["edge_mask"] > 0
-    costs, links = seen["costs"][operators][:, devices], seen["links"][devices][:, devices]
-    runs, pairs = (costs < CLIP).nonzero().T, (1 - torch.eye(len(links))).nonzero().T
-    data = _geometric().HeteroData()
-    data["operator"].x, data["device"].x = seen["operators"][operators], seen["devices"][devices]
-    feeds, runs_on, sends_to = (
-        data["operator", "feeds", "operator"],
-        data["operator", "runs_on", "device"],
-        data["device", "sends_to", "device"],
-    )
-    feeds.edge_index, feeds.edge_attr = seen["edges"][:, edges].long(), seen["edge_transfer"][edges][:, None]
-    runs_on.edge_index, runs_on.edge_attr = runs, costs[runs[0], runs[1]][:, None]
-    sends_to.edge_index, sends_to.edge_attr = pairs, links[pairs[0], pairs[1]][:, None]
-    data.action_mask = seen["action_mask"][None] > 0
-    return data
+    return _graph("HeteroData", _relations(_alone(observation, kind), kind))
 
 
 def to_batch(observations: Observation, kind: str, hetero: bool = False) -> Any:
@@ -147,9 +116,121 @@ def to_batch(observations: Observation, kind: str, hetero: bool = False) -> Any:
     count = {np.shape(part)[0] for part in observations.values() if np.ndim(part)}
     if np.ndim(observations["action_mask"]) != 2 or len(count) != 1:
         raise ConfigError("a batch is made of the observations of several environments, [L, …] by key")
-    convert = to_hetero_data if hetero else to_data
-    graphs = [convert({key: part[lane] for key, part in observations.items()}, kind) for lane in range(count.pop())]
-    return _geometric().Batch.from_data_list(graphs)
+    _check({key: part[0] for key, part in observations.items()}, kind)
+    parts = (_relations if hetero else _pairs)(_tensors(observations), kind)
+    return _batch("HeteroData" if hetero else "Data", parts, count.pop())
+
+
+class _Part(NamedTuple):
+    """An array of the graphs of several lanes, one graph after the other."""
+
+    store: Any  # type of nodes or of edges; None where there is only one
+    name: str
+    values: Tensor  # numbers of nodes count within each graph
+    lane: Tensor  # of each node, edge or graph
+    ends: tuple[Any, Any] | None = None  # stores of the nodes that the two ends of an edge number
+
+
+def _pairs(seen: Seen, kind: str) -> list[_Part]:
+    """Graphs of :func:`to_data`."""
+    graphs = VIEWS[kind].graphs(seen)
+    operator, device = graphs.present.nonzero(as_tuple=True)
+    lane = graphs.graph[operator]
+    number = graphs.present.flatten().cumsum(0).view_as(graphs.present) - 1
+    first = _starts(lane, len(graphs.row))
+    edge, there = graphs.present[graphs.edges[0]].nonzero(as_tuple=True)
+    carrier = graphs.graph[graphs.edges[0]][edge]
+    ends = torch.stack([number[end[edge], there] for end in graphs.edges]) - first[carrier]
+    place = (graphs.row >= 0).cumsum(1).flatten()[(graphs.row >= 0).flatten()] - 1
+    return [
+        _Part(None, "x", graphs.tokens[operator, device], lane),
+        _Part(None, "edge_index", ends, carrier, (None, None)),
+        _Part(None, "edge_attr", graphs.edge_features[edge], carrier),
+        _Part(None, "operator", place[operator], lane),
+        _Part(None, "device", device, lane),
+        _Part(None, "action_mask", seen["action_mask"] > 0, torch.arange(len(graphs.row))),
+    ]
+
+
+def _relations(seen: Seen, kind: str) -> list[_Part]:
+    """Graphs of :func:`to_hetero_data`."""
+    if kind == "pipeline":
+        raise ConfigError("a pipeline's observation is a chain of blocks without links; use to_data")
+    operators, devices = seen["operator_mask"] > 0, seen["device_mask"] > 0
+    operator, device = operators.cumsum(1) - 1, devices.cumsum(1) - 1  # numbers without padding
+    lane, m = (seen["edge_mask"] > 0).nonzero(as_tuple=True)
+    feeds = operator[lane, seen["edges"][lane, :, m].long().T]
+    where, i, a = ((seen["costs"] < CLIP) & operators[:, :, None] & devices[:, None, :]).nonzero(as_tuple=True)
+    apart = devices[:, :, None] & devices[:, None, :] & ~torch.eye(devices.shape[1], dtype=torch.bool)
+    which, b, c = apart.nonzero(as_tuple=True)
+    found = [
+        _Part("operator", "x", seen["operators"][operators], operators.nonzero()[:, 0]),
+        _Part("device", "x", seen["devices"][devices], devices.nonzero()[:, 0]),
+    ]
+    for relation, ends, weight, at in (
+        (("operator", "feeds", "operator"), feeds, seen["edge_transfer"][lane, m], lane),
+        (
+            ("operator", "runs_on", "device"),
+            torch.stack([operator[where, i], device[where, a]]),
+            seen["costs"][where, i, a],
+            where,
+        ),
+        (
+            ("device", "sends_to", "device"),
+            torch.stack([device[which, b], device[which, c]]),
+            seen["links"][which, b, c],
+            which,
+        ),
+    ):
+        found.append(_Part(relation, "edge_index", ends, at, (relation[0], relation[2])))
+        found.append(_Part(relation, "edge_attr", weight[:, None], at))
+    return [*found, _Part(None, "action_mask", seen["action_mask"] > 0, torch.arange(len(operators)))]
+
+
+def _starts(lane: Tensor, lanes: int) -> Tensor:
+    """[L + 1] where the entries of each lane begin, and their number."""
+    counts = torch.bincount(lane, minlength=lanes)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def _graph(kind: str, parts: list[_Part]) -> Any:
+    """The graph of a single lane."""
+    data = getattr(_geometric(), kind)()
+    for part in parts:
+        _put(data, part.store, **{part.name: part.values})
+    return data
+
+
+def _batch(kind: str, parts: list[_Part], lanes: int) -> Any:
+    """The graphs of several lanes, as :meth:`torch_geometric.data.Batch.from_data_list` joins them."""
+    geometric = _geometric()
+    data = geometric.Batch(_base_cls=getattr(geometric, kind))
+    starts = {part.store: _starts(part.lane, lanes) for part in parts if part.name == "x"}
+    slices: dict[Any, Any] = {}
+    moved: dict[Any, Any] = {}
+    for part in parts:
+        inner, by = slices, moved
+        if part.store is not None:
+            inner, by = slices.setdefault(part.store, {}), moved.setdefault(part.store, {})
+        inner[part.name], by[part.name] = _starts(part.lane, lanes), torch.zeros(lanes, dtype=torch.long)
+        values = part.values
+        if part.ends is not None:
+            first = torch.stack([starts[end][:-1] for end in part.ends])
+            values, by[part.name] = (
+                values + first[:, part.lane],
+                first[0] if part.store is None else first.T[:, :, None],
+            )
+        _put(data, part.store, **{part.name: values})
+        if part.name == "x":
+            _put(data, part.store, batch=part.lane, ptr=starts[part.store])
+    data._num_graphs, data._slice_dict, data._inc_dict = lanes, slices, moved
+    return data
+
+
+def _put(data: Any, store: Any, **values: Tensor) -> None:
+    """Add arrays to the nodes or edges of a type, or to the graph itself."""
+    for name, array in values.items():
+        setattr(data if store is None else data[store], name, array)
 
 
 def _known(kind: str) -> dict[str, str]:
@@ -159,8 +240,14 @@ def _known(kind: str) -> dict[str, str]:
     return AXES[kind]
 
 
-def _batch_of_one(observation: Observation, kind: str) -> dict[str, Any]:
-    """The observation as float tensors [1, …]; ConfigError unless it holds a graph whose arrays fit."""
+def _alone(observation: Observation, kind: str) -> dict[str, Tensor]:
+    """An observation as that of a single lane."""
+    _check(observation, kind)
+    return _tensors({key: np.asarray(part)[None] for key, part in observation.items()})
+
+
+def _check(observation: Observation, kind: str) -> None:
+    """Raise ConfigError unless an observation holds a graph whose arrays fit."""
     sizes, named = {"2": 2}, observation if isinstance(observation, Mapping) else {}
     for key, axes in _known(kind).items():
         if key not in named:
@@ -173,7 +260,11 @@ def _batch_of_one(observation: Observation, kind: str) -> dict[str, Any]:
                 f"{key!r} of the observation has shape {shape}, which does not fit its other arrays; pass on what the "
                 "environment returns"
             )
-    return {key: torch.as_tensor(np.asarray(part)[None], dtype=torch.float32) for key, part in observation.items()}
+
+
+def _tensors(arrays: Observation) -> dict[str, Tensor]:
+    """Float tensors [L, …]."""
+    return {key: torch.as_tensor(np.asarray(part), dtype=torch.float32) for key, part in arrays.items()}
 
 
 def _geometric() -> Any:
