@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hetgym._input.files import atomic_write
 from hetgym._progress import Progress
 from hetgym.cli.console import print_json, print_path, print_table, progress, stderr, stdout, tell
 from hetgym.cli.options import ForceOption, ImportOption, JsonOption, OutOption, Output, check_run_name, import_files
@@ -28,9 +31,14 @@ def train(
     seed: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Seed of everything that is random. Default: the recipe's.")
     ] = None,
+    seeds: Annotated[
+        str, typer.Option(metavar="N-N", help="Several runs, one for each seed: a range or a list, as in 0-4 or 1,5,8.")
+    ] = "",
     imports: ImportOption = None,
     out: OutOption = Path("results"),
-    name: Annotated[str, typer.Option(help="Name of this run's folder. Default: the recipe and the seed.")] = "",
+    name: Annotated[
+        str, typer.Option(help="Name of this run's folder. Default: the recipe and the seed, which --seeds adds.")
+    ] = "",
     force: ForceOption = False,
     as_json: JsonOption = False,
     ray: Annotated[
@@ -48,24 +56,32 @@ def train(
     """Train an agent by a recipe, and compare it with baselines on problems that it does not see.
 
     Writes checkpoints, policies and TensorBoard curves to OUT/NAME/. If a run is stopped or killed, the same command
-    resumes it from its last checkpoint and ends with the same weights, with --ray or without. Exit code 1 if the
-    policy does not beat a baseline that the recipe names.
+    resumes it from its last checkpoint and ends with the same weights, with --ray or without. With --seeds, prints
+    means over the runs with 95 % intervals, and writes them to OUT/NAME-seeds.json. Exit code 1 if the policy does not
+    beat a baseline that the recipe names.
     """
     from hetgym.agents.recipe import load_recipe
+    from hetgym.agents.seeds import seeds_of
 
     import_files(imports)
     changes = {key: value for key, value in (("steps", steps), ("seed", seed)) if value is not None}
-    chosen = load_recipe(recipe, **changes)
+    if seeds and seed is not None:
+        raise ConfigError("give either --seed or --seeds")
+    recipes = [load_recipe(recipe, **changes, **{"seed": one}) for one in seeds_of(seeds)] if seeds else []
+    chosen = recipes or [load_recipe(recipe, **changes)]
     if workers is not None and not ray:
         raise ConfigError("--workers needs --ray")
-    folder = name or f"{Path(recipe).stem}-s{chosen.seed}"
-    return run(chosen, Output(out, folder, force, as_json), ray, workers)
+    folder = name or (Path(recipe).stem if seeds else f"{Path(recipe).stem}-s{chosen[0].seed}")
+    return run(chosen, Output(out, folder, force, as_json), ray, workers, bool(seeds))
 
 
-def run(recipe: Recipe, output: Output, ray: str = "", workers: int | None = None) -> int:
+def run(
+    recipes: Sequence[Recipe], output: Output, ray: str = "", workers: int | None = None, together: bool = False
+) -> int:
     """Train with progress on stderr, and print the results; returns the exit code.
 
     ``workers`` play on the Ray cluster at the address ``ray`` (empty for this process); by default one for each core.
+    Runs ``together`` differ in their seed, which their folders' names end in.
 
     Raises:
         ConfigError: an impossible name, a folder that holds another run, or an algorithm that no workers can share.
@@ -75,21 +91,63 @@ def run(recipe: Recipe, output: Output, ray: str = "", workers: int | None = Non
 
     check_run_name(output.name)
     if ray:
-        check_workers(recipe.algorithm)
+        check_workers(recipes[0].algorithm)
+    done: list[dict[str, Any]] = []
     with _playing(ray, workers) as cluster:
-        results = _train(recipe, output, cluster)
-    if results is None:
-        tell("interrupted: the same command resumes from the last checkpoint")
-        return 130
+        for recipe in recipes:
+            name = f"{output.name}-s{recipe.seed}" if together else output.name
+            found = _train(recipe, replace(output, name=name), cluster)
+            if found is None:
+                tell("interrupted: the same command resumes from the last checkpoint")
+                return 130
+            done.append(found)
+    results = _joined(done, output) if together else done[0]
     if output.as_json:
         print_json(results)
+    elif together:
+        _print_joined(results, output)
     else:
         _print(results)
     for baseline, beaten in results["beaten"].items():
         if not beaten:
-            ratio = results["final"].get(f"ratio_{baseline}", float("nan"))
+            last = results["history"][-1].get(f"ratio_{baseline}", float("nan"))
+            ratio = last["mean"] if isinstance(last, dict) else last
             tell(f"failed: {baseline} is not beaten, the mean ratio of makespans is {ratio:.4f}")
     return 0 if all(results["beaten"].values()) else 1
+
+
+def _joined(results: Sequence[dict[str, Any]], output: Output) -> dict[str, Any]:
+    """Means over the runs; also written to OUT/NAME-seeds.json."""
+    from hetgym.agents.seeds import over_seeds
+
+    found = over_seeds(results)
+    text = json.dumps(found, indent=1, allow_nan=False) + "\n"
+    atomic_write(_joined_file(output), lambda file: file.write(text.encode()))
+    return found
+
+
+def _joined_file(output: Output) -> Path:
+    return output.root / f"{output.name}-seeds.json"
+
+
+def _print_joined(results: dict[str, Any], output: Output) -> None:
+    """Means over the runs with intervals."""
+    from hetgym.cli.tables import table_of
+
+    names = [name for name in results["history"][-1] if name != "step"]
+    table = table_of("steps", *(name.replace("ratio_", "of ") for name in names))
+    for entry in results["history"]:
+        cells = []
+        for name in names:
+            mean, low, high = (entry[name][key] for key in ("mean", "low", "high"))
+            cells.append(f"{mean:.4f}" + ("" if low is None else f" [{low:.4f}, {high:.4f}]"))
+        table.add_row(f"{entry['step']:,}", *cells)
+    print_table(table)
+    stdout().print(
+        f"means over {len(results['seeds'])} seeds with 95 % intervals; ratios of makespans below 1 are shorter",
+        style="italic",
+    )
+    print_path("results", _joined_file(output))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -58,6 +59,43 @@ def test_training_says_how_far_it_has_come_and_keeps_to_the_threads_of_the_envir
     assert "beginning" in lines[0] and any(": step 0 of 64" in line for line in lines)
     (curves,) = (tmp_path / "results" / "quiet-s0" / "curves").iterdir()
     assert b"rollout/illegal_share" in curves.read_bytes()
+
+
+def test_seeds_are_runs_of_their_own_and_end_in_means_with_intervals(tmp_path: Path) -> None:
+    pytest.importorskip("sb3_contrib")
+    (tmp_path / "quiet.yaml").write_text(QUIET)
+    done = ask("train", "quiet.yaml", "--seeds", "2-3,7", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    folders = [tmp_path / "results" / f"quiet-s{seed}" for seed in (2, 3, 7)]
+    alone = [json.loads((folder / "results.json").read_text()) for folder in folders]
+    assert found == json.loads((tmp_path / "results" / "quiet-seeds.json").read_text())
+    assert found["seeds"] == [run["recipe"]["seed"] for run in alone] == [2, 3, 7]
+    assert [entry["step"] for entry in found["history"]] == [entry["step"] for entry in alone[0]["history"]]
+    ends = [run["final"]["ratio_reference"] for run in alone]
+    last = found["history"][-1]["ratio_reference"]
+    assert last["mean"] == pytest.approx(sum(ends) / 3) and min(ends) <= last["low"] <= last["high"] <= max(ends)
+    policies = [(folder / "policy.safetensors").read_bytes() for folder in folders]
+    again = ask("train", "quiet.yaml", "--seeds", "2-3", cwd=tmp_path)
+    assert again.returncode == 0 and "means over 2 seeds" in again.stdout and "[" in again.stdout
+    assert again.stderr.count("resuming at step 64 of 64") == 2  # nothing is left to train
+    assert [(folder / "policy.safetensors").read_bytes() for folder in folders] == policies
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["x"], "write numbers and ranges"),
+        (["4-2"], "a range goes upwards"),
+        (["0-5000"], "at most 1000 seeds"),
+        (["1,1"], "occurs twice"),
+        (["0-1", "--seed", "1"], "either --seed or --seeds"),
+    ],
+)
+def test_seeds_that_cannot_be(options: list[str], why: str, tmp_path: Path) -> None:
+    done = ask("train", "maskable-ppo-schedule", "--seeds", *options, cwd=tmp_path)
+    assert done.returncode == 2 and why in done.stderr and done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
 
 
 def test_no_code_asks_for_more_threads_than_the_environment_allows() -> None:

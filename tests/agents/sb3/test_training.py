@@ -192,14 +192,14 @@ def test_trained_small_run_large(tmp_path: Path) -> None:
 
 def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = load_recipe(recipe(tmp_path, steps=128))
-    assert run(made, Output(tmp_path, "run")) == 0
+    assert run([made], Output(tmp_path, "run")) == 0
     printed = capsys.readouterr()
     assert "policy.safetensors" in printed.out and "steps/s" in printed.err
     first = weights(tmp_path / "run")
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     assert [entry["step"] for entry in results["history"]] == [0, 128] and results["beaten"] == {}
     assert list((tmp_path / "run" / "curves").glob("events.out.tfevents.*"))
-    assert run(made, Output(tmp_path, "run", as_json=True)) == 0  # nothing is left to do
+    assert run([made], Output(tmp_path, "run", as_json=True)) == 0  # nothing is left to do
     printed = capsys.readouterr()
     again = json.loads(printed.out)
     assert again.pop("seconds") > 0 and results.pop("seconds") > 0  # this process's are added
@@ -207,14 +207,14 @@ def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert same(first, weights(tmp_path / "run"))
     longer = load_recipe(tmp_path / "recipe.yaml", steps=256)
     with pytest.raises(ConfigError, match="steps=128; this run asks for 256; choose another --name"):
-        run(longer, Output(tmp_path, "run"))
+        run([longer], Output(tmp_path, "run"))
     impossible = {"episodes": 4, "baselines": ["greedy:finish"], "must_beat": ["greedy:finish"]}
     strict = load_recipe(tmp_path / "recipe.yaml", steps=64, evaluation=impossible)
-    assert run(strict, Output(tmp_path, "run", force=True)) == 1
+    assert run([strict], Output(tmp_path, "run", force=True)) == 1
     assert "failed: greedy:finish is not beaten" in capsys.readouterr().err
     for name in ("", "..", "a/b"):
         with pytest.raises(ConfigError, match="a run's name must be a single word"):
-            run(made, Output(tmp_path, name))
+            run([made], Output(tmp_path, name))
 
 
 def test_bad_recipes_and_checkpoints(tmp_path: Path) -> None:
