@@ -61,7 +61,7 @@ def train(
     beat a baseline that the recipe names.
     """
     from hetgym.agents.recipe import load_recipe
-    from hetgym.agents.seeds import seeds_of
+    from hetgym.bench.seeds import seeds_of
 
     import_files(imports)
     changes = {key: value for key, value in (("steps", steps), ("seed", seed)) if value is not None}
@@ -118,7 +118,7 @@ def run(
 
 def _joined(results: Sequence[dict[str, Any]], output: Output) -> dict[str, Any]:
     """Means over the runs; also written to OUT/NAME-seeds.json."""
-    from hetgym.agents.seeds import over_seeds
+    from hetgym.bench.seeds import over_seeds
 
     found = over_seeds(results)
     text = json.dumps(found, indent=1, allow_nan=False) + "\n"
