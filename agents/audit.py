@@ -128,7 +128,7 @@ def audit(
     scores = {name: _score(found) for name, found in runs.items()}
     drawn = runs["random"]
     steps = float(np.mean([run.steps for run in drawn]))
-    choice = sum(run.choices for run in drawn) / max(1, sum(run.steps for run in drawn))
+    choice = sum(int(run.choices) for run in drawn) / max(1, sum(int(run.steps) for run in drawn))
     tested = {run.problem for run in drawn}
     overlap = None
     if training is not None:

@@ -55,7 +55,7 @@ def width(record: Any) -> int:
     """Number of integers in the row of a record: for each array an address and its shape."""
     if record is None:
         return 0
-    return sum(1 + field.ndim if isinstance(field, np.ndarray) else width(field) for field in record)
+    return sum(int(1 + field.ndim if isinstance(field, np.ndarray) else width(field)) for field in record)
 
 
 class Entry(NamedTuple):

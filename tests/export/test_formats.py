@@ -13,6 +13,7 @@ import hetgym
 from hetgym import ConfigError, InvalidSchedule, Problem, ProblemError, Schedule, UnknownName, export_plan
 from hetgym.export import FORMATS, find_format, plan_schema
 from hetgym.parallel import Group, ParallelPlan, Stage
+from hetgym.planning import unregister
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,10 @@ def test_what_one_form_loses_does_not_stop_the_others(tmp_path: Path) -> None:
     words = ["plan", "gpt2", "--platform", "cpu-2gpu-nvlink", "--schedulers", "spread", "--name", "p"]
     (tmp_path / "spread.py").write_text(SPREAD)
     words += ["--export", "accelerate", "--export", "pipelining", "--export", "json:my.json"]
-    done = ask(*words, "--import", "spread.py", cwd=tmp_path)
+    try:
+        done = ask(*words, "--import", "spread.py", cwd=tmp_path)
+    finally:
+        unregister("spread")
     assert done.returncode == 2
     assert "Accelerate cannot follow this plan" in done.stderr and "pipelining cannot follow this plan" in done.stderr
     assert "plan.json" in done.stdout and "my.json" in done.stdout and "device_map.json" not in done.stdout
