@@ -19,6 +19,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import seeding
 
+from hetgym._kernels import blanks
 from hetgym._kernels import records as records
 from hetgym._kernels.threads import cores, share
 from hetgym._types import BoolArray, FloatArray, Int64Array
@@ -335,15 +336,17 @@ class RecordLanes(Lanes):
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of the lanes, as a row of one record."""
 
-    def _record(self, like: Any, *parts: Any, **stand_ins: npt.NDArray[Any]) -> records.Rows:
+    def _record(self, like: Any, *parts: Any, **kept: npt.NDArray[Any]) -> records.Rows:
         """The arrays that the kernels need of all lanes, as the row of one record.
 
         Args:
             like: a record of the same kind; its last fields are ``observation``, ``reward``, ``over`` and ``fresh``.
             parts: the fields before these.
-            stand_ins: arrays of the observation that agents do not see, by key.
+            kept: arrays of the observation that agents do not see, by key. In place of others there are tables without
+                rows of operators and edges.
         """
-        shown = stand_ins | self.arrays | {"mask": self.mask}
+        sizes = {"L": self.count, "A": self.mask.shape[1], "D": self.padding.devices, "N": 0, "E": 0, "K": 0}
+        shown = blanks.blank(type(like.observation), **sizes)._asdict() | kept | self.arrays | {"mask": self.mask}
         observation = type(like.observation)(*(shown[key] for key in like.observation._fields))
         rows = records.Rows(1, like)
         rows[0] = type(like)(*parts, observation, self.reward, self.over, self.fresh)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hetgym import metrics
 from hetgym._kernels import records as records
+from hetgym._kernels.blanks import blank
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.envs.core.arguments import real_number, whole_number
 from hetgym.envs.core.lanes import RecordLanes, only_options
@@ -28,7 +29,7 @@ from hetgym.envs.dispatch.rendering import dispatch_text
 from hetgym.envs.dispatch.rollouts import ROLLOUTS, new_rollouts
 from hetgym.envs.dispatch.state import DispatchTables
 from hetgym.envs.place.instance import ScheduleInstance, heft_makespan, prepare
-from hetgym.envs.place.observation import DeviceColumn, OperatorColumn, fixed
+from hetgym.envs.place.observation import DeviceColumn, fixed
 from hetgym.envs.place.rules import ScheduleRules
 from hetgym.envs.place.state import PROBLEM
 from hetgym.errors import ConfigError
@@ -95,7 +96,7 @@ class DispatchLanes(RecordLanes):
         super().__init__(count, dispatch_space(padding, k), level, k * d + 1)
         self.source, self.rules, self.conditions, self.padding = source, rules, conditions, padding
         self.sparse = sparse
-        self.state = states.new_dispatch_state(count, k, d)
+        self.state = blank(states.DispatchState, L=count, K=k, D=d, A=k * d + 1)
         self._instances: list[ScheduleInstance | None] = [None] * count
         self._drawn: list[Drawn | None] = [None] * count
         self._entropy = [0] * count
@@ -118,7 +119,6 @@ class DispatchLanes(RecordLanes):
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of all lanes, as a row of one record."""
-        count = self.count
         return self._record(
             states.RECORD,
             self._problems.table,
@@ -129,13 +129,6 @@ class DispatchLanes(RecordLanes):
             self._spares.table,
             self._plans.table,
             self.state,
-            operators=np.zeros((count, 0, len(OperatorColumn)), np.float32),
-            costs=np.zeros((count, 0, self.padding.devices), np.float32),
-            assignment=np.zeros((count, 0), np.int64),
-            edges=np.zeros((count, 2, 0), np.int64),
-            edge_transfer=np.zeros((count, 0), np.float32),
-            operator_mask=np.zeros((count, 0), np.int8),
-            edge_mask=np.zeros((count, 0), np.int8),
             candidate_operators=self._offered,
         )
 

@@ -7,10 +7,11 @@ links, and a device runs its operators in the order of their commitments.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from hetgym._kernels.blanks import blank, example
 from hetgym._kernels.jit import step
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
@@ -25,21 +26,23 @@ from hetgym.transfer import transfer_time
 class Course(NamedTuple):
     """The state of a roll-out."""
 
-    finish: FloatArray  # [n] finish of each committed operator [s]
-    # [n] latest finish among its committed predecessors, at least the time at which the roll-out begins [s]
-    opens: FloatArray
-    missing: IntArray  # [n] number of predecessors that are not committed
-    assignment: IntArray  # [n] device, -1 while not committed
-    open: IntArray  # [n] operators that are not committed but whose predecessors all are; the first `many[0]` count
-    many: IntArray  # [2] their number; the number of operators in `order`
-    free: FloatArray  # [d] time at which each device has finished the operators committed to it [s]
-    link_free: FloatArray  # [l] time from which each link is free [s]
-    channel_free: FloatArray  # [2, d] time from which each sending and receiving channel is free [s]
-    last: FloatArray  # [j] latest finish of each job's operators [s]; of jobs that are not known yet, their arrival
-    came: FloatArray  # [j] arrival of each job [s]
-    # [n] operators in the order in which the roll-out committed them; as many count as it committed. Of the run: those
-    # that are left, by descending priority.
-    order: IntArray
+    finish: Annotated[FloatArray, "n"]  # finish of each committed operator [s]
+    # latest finish among its committed predecessors, at least the time at which the roll-out begins [s]
+    opens: Annotated[FloatArray, "n"]
+    missing: Annotated[IntArray, "n"]  # number of predecessors that are not committed
+    assignment: Annotated[IntArray, "n"]  # device, -1 while not committed
+    # operators that are not committed but whose predecessors all are; the first `many[0]` count
+    open: Annotated[IntArray, "n"]
+    many: Annotated[IntArray, "2"]  # their number; the number of operators in `order`
+    free: Annotated[FloatArray, "d"]  # time at which each device has finished the operators committed to it [s]
+    link_free: Annotated[FloatArray, "l"]  # time from which each link is free [s]
+    channel_free: Annotated[FloatArray, "2, d"]  # time from which each sending and receiving channel is free [s]
+    # latest finish of each job's operators [s]; of jobs that are not known yet, their arrival
+    last: Annotated[FloatArray, "j"]
+    came: Annotated[FloatArray, "j"]  # arrival of each job [s]
+    # operators in the order in which the roll-out committed them; as many count as it committed. Of the run: those that
+    # are left, by descending priority.
+    order: Annotated[IntArray, "n"]
 
 
 @record
@@ -48,24 +51,18 @@ class Rollouts(NamedTuple):
 
     now: Course  # the state of the run
     later: Course  # the state of the roll-out
-    run: FloatArray  # [n, d] present run time of each operator that is left; inf where it cannot run [s]
-    ready: FloatArray  # [d] scratch: the time at which an operator's inputs can be on each device [s]
+    run: Annotated[FloatArray, "n, d"]  # present run time of each operator that is left; inf where it cannot run [s]
+    ready: Annotated[FloatArray, "d"]  # scratch: the time at which an operator's inputs can be on each device [s]
 
 
 def new_rollouts(operators: int, devices: int, links: int, came: FloatArray) -> Rollouts:
     """Allocate for the roll-outs of one run whose jobs arrive at ``came`` [j]."""
-
-    def course() -> Course:
-        n, d = operators, devices
-        finish, opens, free, link_free, channel_free = (np.zeros(size) for size in (n, n, d, links, (2, d)))
-        missing, assignment, open_now, many, order = (np.zeros(size, np.int32) for size in (n, n, n, 2, n))
-        first = finish, opens, missing, assignment, open_now, many
-        return Course(*first, free, link_free, channel_free, came.copy(), came, order)
-
-    return Rollouts(course(), course(), np.zeros((operators, devices)), np.zeros(devices))
+    made = blank(Rollouts, n=operators, d=devices, l=links, j=len(came))
+    now, later = (course._replace(last=came.copy(), came=came) for course in (made.now, made.later))
+    return made._replace(now=now, later=later)
 
 
-ROLLOUTS = new_rollouts(1, 1, 1, np.zeros(1))  # An example of the records that lanes hold
+ROLLOUTS = example(Rollouts)  # An example of the records that lanes hold
 
 
 # The first loops write what is committed, with the finishes of queued operators as if each device ran them one after

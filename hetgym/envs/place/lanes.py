@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hetgym import metrics
 from hetgym._kernels import records as records
+from hetgym._kernels.blanks import blank
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.envs.core.lanes import RecordLanes, only_options
 from hetgym.envs.core.memory import Remembered
@@ -23,7 +24,7 @@ from hetgym.envs.place.instance import ScheduleInstance, prepare
 from hetgym.envs.place.observation import OperatorColumn, fixed, place_space, turns
 from hetgym.envs.place.rendering import partial_trace, place_text
 from hetgym.envs.place.rules import PlaceRules
-from hetgym.envs.place.state import ANY, PROBLEM, RECORD, TABLES, TIMELINE, new_state, tables_of
+from hetgym.envs.place.state import ANY, PROBLEM, RECORD, TABLES, TIMELINE, PlaceState, tables_of
 from hetgym.errors import ConfigError, HetgymWarning
 from hetgym.planning import timeline
 from hetgym.problem import Problem
@@ -63,7 +64,7 @@ class PlaceLanes(RecordLanes):
     ) -> None:
         super().__init__(count, place_space(padding), level, padding.devices)
         self.source, self.rules, self.padding = source, rules, padding
-        self.state = new_state(count, padding.operators, padding.devices)
+        self.state = blank(PlaceState, L=count, N=padding.operators, D=padding.devices)
         self.makespan = np.full(count, np.nan)
         self._instances: list[ScheduleInstance | None] = [None] * count
         self._schedules: list[Schedule | None] = [None] * count
@@ -91,9 +92,6 @@ class PlaceLanes(RecordLanes):
             self._placed.table,
             self._spare.table,
             self.state,
-            operators=np.zeros((self.count, 0, len(OperatorColumn)), np.float32),
-            assignment=np.zeros((self.count, 0), np.int64),
-            current=np.zeros((self.count, 1), np.int64),
         )
 
     def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
