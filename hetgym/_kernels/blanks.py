@@ -20,17 +20,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def blank(kind: type[R], given: Mapping[str, Any] = _NOTHING, /, **sizes: int) -> R:
-    """A record of zeros, apart from the fields that are ``given``; ``sizes`` by their names.
-
-    >>> from typing import NamedTuple
-    >>> from hetgym._types import FloatArray, IntArray
-    >>> class Tally(NamedTuple):
-    ...     count: Annotated[IntArray, "L, 2 D + 1"]
-    ...     start: FloatArray
-    >>> blank(Tally, {"start": np.ones(1)}, L=2, D=1)
-    Tally(count=array([[0, 0, 0],
-           [0, 0, 0]], dtype=int32), start=array([1.]))
-    """
+    """A record of zeros, apart from the fields that are ``given``; ``sizes`` by their names."""
     return _made(kind, given, sizes.__getitem__)
 
 
@@ -66,5 +56,6 @@ def _fields(kind: Any) -> dict[str, tuple[Any, list[list[list[str]]]]]:
 
 def _parsed(hint: Any) -> tuple[Any, list[list[list[str]]]]:
     of, shape = get_args(hint) if get_origin(hint) is Annotated else (hint, "")
-    dtype = get_args(get_args(of)[1])[0] if len(get_args(of)) == 2 else of
-    return dtype, [[term.split() for term in length.split("+")] for length in shape.split(",") if length]
+    if get_origin(of) is np.ndarray:
+        of = get_args(get_args(of)[1])[0]  # the dtype
+    return of, [[term.split() for term in length.split("+")] for length in shape.split(",") if length]

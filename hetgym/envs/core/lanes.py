@@ -11,7 +11,7 @@ import abc
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -33,6 +33,8 @@ from hetgym.errors import ConfigError, shown, suggestion
 
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
 """An observation; for several lanes, their number comes first in each shape."""
+
+Held = TypeVar("Held")
 
 
 @dataclass(frozen=True)
@@ -240,9 +242,9 @@ class Lanes(abc.ABC):
         """What :func:`hetgym.envs.replay` takes to play the lane's episode again."""
         return self.problem(lane)
 
-    @abc.abstractmethod
     def identity(self, lane: int) -> str:
         """Name and content hash of the problem of the lane's episode, as one word."""
+        return str(self.problem(lane).id)
 
     def result(self, lane: int) -> dict[str, Any]:
         """Entries that the last ``info`` of an episode holds in addition."""
@@ -260,6 +262,12 @@ class Lanes(abc.ABC):
     @abc.abstractmethod
     def frame(self, lane: int, mode: str) -> Any:
         """A picture of a lane's state: text for ``ansi``, [height, width, 3] colours for ``rgb_array``."""
+
+
+def begun(found: Held | None) -> Held:
+    """What a lane holds of its episode, which must have begun."""
+    assert found is not None
+    return found
 
 
 def as_action(action: Any) -> int:

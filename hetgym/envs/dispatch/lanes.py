@@ -14,7 +14,7 @@ from hetgym._kernels import records as records
 from hetgym._kernels.blanks import blank
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.envs.core.arguments import real_number, whole_number
-from hetgym.envs.core.lanes import RecordLanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, begun, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
@@ -158,8 +158,8 @@ class DispatchLanes(RecordLanes):
             problems = [self.source.draw(rng, lane, seed) for _ in range(self.conditions.jobs)]
             problem = self._together(problems)
         if self._calm_always and len(problems) == 1:  # nothing is drawn
-            fresh = forced is None and self.source.passing(seed)  # nobody will see this problem again
-            known = self._calm(lane, problem) if fresh else self._known.get(problem, lambda: self._calm(lane, problem))
+            passing = forced is None and self.source.passing(seed)
+            known = self._known.get(problem, lambda: self._calm(lane, problem), passing)
             self._entropy[lane], self._gaps[lane] = entropy, None
             self._begin_with(lane, known)
         else:
@@ -207,8 +207,7 @@ class DispatchLanes(RecordLanes):
         drawn = given(problem, self.conditions, self.rules.simulated, np.zeros(problem.num_operators))
         order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         jobs = counted([problem], drawn.release, self.conditions.objective)
-        prepared, held = self._made(lane, problem, drawn, order, jobs), self._held[lane]
-        assert held is not None
+        prepared, held = self._made(lane, problem, drawn, order, jobs), begun(self._held[lane])
         tables = records.entry(states.own_tables(prepared.tables.record))
         return prepared._replace(runs=[held[0]._replace(tables=tables)])  # the reference's, which is over
 
@@ -272,8 +271,7 @@ class DispatchLanes(RecordLanes):
 
     def _give_rollouts(self, lane: int, problem: Problem, jobs: Jobs) -> None:
         """Give a lane scratch for roll-outs, unless its run has some from an earlier episode."""
-        held = self._held[lane]
-        assert held is not None
+        held = begun(self._held[lane])
         run, runs = held
         scratch = run.scratch
         if scratch is None:
@@ -307,15 +305,11 @@ class DispatchLanes(RecordLanes):
 
     def instance(self, lane: int) -> ScheduleInstance:
         """The instance of a lane's episode, which must have begun."""
-        instance = self._instances[lane]
-        assert instance is not None
-        return instance
+        return begun(self._instances[lane])
 
     def drawn(self, lane: int) -> Drawn:
         """The conditions of the lane's episode."""
-        drawn = self._drawn[lane]
-        assert drawn is not None
-        return drawn
+        return begun(self._drawn[lane])
 
     def problem(self, lane: int) -> Problem:
         """The problem of the lane's episode: all of its jobs."""
@@ -328,10 +322,6 @@ class DispatchLanes(RecordLanes):
     def shared(self) -> dict[str, npt.NDArray[Any]]:
         """See :meth:`~hetgym.envs.core.lanes.Lanes.shared`; also [L] ready operators that no action commits."""
         return {**super().shared(), "hidden": self.state.hidden.copy()}
-
-    def identity(self, lane: int) -> str:
-        """Name and content of the lane's problem in one word."""
-        return self.problem(lane).id
 
     def trace(self, lane: int) -> Trace:
         """The run so far; operators that have not started are on device -1."""

@@ -13,8 +13,9 @@ import numpy as np
 
 from hetgym._kernels.blanks import blank, example
 from hetgym._kernels.jit import step
-from hetgym._kernels.records import record
+from hetgym._kernels.records import reader, record
 from hetgym._types import FloatArray, IntArray
+from hetgym.envs.dispatch.state import DispatchTables
 from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import busy_until, done_after
 from hetgym.sim.kernel import FREE, State, Switches, book_transfer, way_free
@@ -63,24 +64,20 @@ def new_rollouts(operators: int, devices: int, links: int, came: FloatArray) -> 
 
 
 ROLLOUTS = example(Rollouts)  # An example of the records that lanes hold
+read_rollouts = reader(ROLLOUTS)
 
 
 # The first loops write what is committed, with the finishes of queued operators as if each device ran them one after
 # the other. The last loop needs these finishes. O(n d + e) and the queues.
 @step
-def survey(
-    p: ProblemArrays, s: State, run: Progress, order: IntArray, release: FloatArray, job: IntArray, rollouts: Rollouts
-) -> None:
+def survey(p: ProblemArrays, tables: DispatchTables, s: State, run: Progress, rollouts: Rollouts) -> None:
     """Write the state of a run, from which roll-outs begin; jobs that are not known yet are left out.
 
     Args:
-        order: [n] operators by descending priority.
-        release: [n] time at which each operator becomes known [s].
-        job: [n] job of each operator.
         rollouts: written; ``later`` gets what is committed, too.
     """
-    now, course = run.clock[0], rollouts.now
-    for i in range(len(order)):
+    now, course, job = run.clock[0], rollouts.now, tables.job
+    for i in range(len(job)):
         course.assignment[i] = rollouts.later.assignment[i] = run.assignment[i]
         course.finish[i] = rollouts.later.finish[i] = s.finish[i] if run.status[i] >= RUNNING else now
     for device in range(len(course.free)):
@@ -96,8 +93,8 @@ def survey(
     course.many[0] = course.many[1] = 0
     for j in range(len(course.last)):
         course.last[j] = course.came[j]
-    for i in order:
-        if release[i] > now:
+    for i in tables.order:
+        if tables.release[i] > now:
             continue
         course.last[job[i]] = max(course.last[job[i]], course.finish[i])
         if run.status[i] > OPEN:
@@ -127,10 +124,7 @@ def survey(
 @step
 def play_on(
     p: ProblemArrays,
-    position: IntArray,
-    job: IntArray,
-    bonus: FloatArray,
-    optimistic: FloatArray,
+    tables: DispatchTables,
     rollouts: Rollouts,
     switches: Switches,
     operator: int,
@@ -142,10 +136,6 @@ def play_on(
     """Take a decision and complete the run: each operator goes to the device with the least finish plus bonus.
 
     Args:
-        position: [n] of each operator in descending priority.
-        job: [n] job of each operator.
-        bonus: [n, d] added to finish times when devices are compared [s].
-        optimistic: [n, d] PEFT's optimistic cost to an exit [s].
         rollouts: scratch, in which :func:`survey` has written the state of the run.
         operator: the operator that is committed now; -1 to wait.
         wait: time until which open operators wait [s]; only read when waiting.
@@ -156,11 +146,11 @@ def play_on(
         The mean time that jobs take, and the mean of finish plus optimistic cost over the operators that were
         committed [s]; inf if the limit broke.
     """
-    now, course = rollouts.now, rollouts.later
+    now, course, job = rollouts.now, rollouts.later, tables.job
     rewind(now, course)
     least = -np.inf if operator >= 0 else wait
     if not by_rank:
-        _reopen(now, course, position, least)
+        _reopen(now, course, tables.turn, least)
     total, count, turn, first = 0.0, 0, 0, operator >= 0
     while first or turn < (now.many[1] if by_rank else course.many[0]):
         i = operator
@@ -173,7 +163,7 @@ def play_on(
         chosen = -1
         if asked < np.inf:
             _inputs(p, course, switches, i, asked, rollouts.ready)
-            chosen = device if first else _best_device(rollouts, course, bonus, i)
+            chosen = device if first else _best_device(rollouts, course, tables.bonus, i)
         first = False
         course.assignment[i] = chosen
         if chosen < 0:
@@ -188,11 +178,11 @@ def play_on(
             course.last[job[i]] = finish
             if limit < np.inf and mean_time(course.last, course.came) >= limit:
                 return np.inf, np.inf
-        total += finish + optimistic[i, chosen]
+        total += finish + tables.optimistic[i, chosen]
         course.order[count] = i
         count += 1
         if not by_rank:
-            _open_readers(p, course, position, i, finish)
+            _open_readers(p, course, tables.turn, i, finish)
     course.many[1] = count
     return mean_time(course.last, course.came), total / max(1, count)
 

@@ -19,7 +19,6 @@ from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array, IntArray
 from hetgym.envs.dispatch.conditions import Drawn
 from hetgym.envs.dispatch.jobs import Jobs
-from hetgym.envs.dispatch.rollouts import ROLLOUTS
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.envs.place.state import PROBLEM
 from hetgym.problem import Problem, ProblemArrays
@@ -203,7 +202,6 @@ read_problem = reader(PROBLEM)
 read_tables = reader(TABLES)
 read_state = reader(STATE)
 read_run = reader(RUN)
-read_rollouts = reader(ROLLOUTS)
 read_plan = reader(example(Plan))
 read_lanes = reader(RECORD)
 

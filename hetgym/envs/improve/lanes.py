@@ -14,7 +14,7 @@ from hetgym._kernels.blanks import blank
 from hetgym._kernels.draws import new_draws
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.envs.core.arguments import whole_number
-from hetgym.envs.core.lanes import RecordLanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, begun, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
@@ -108,10 +108,8 @@ class ImproveLanes(RecordLanes):
             conditions = whole_number("options['conditions']", conditions, 0, 2**64 - 1)
         entropy = int(rng.integers(2**62))  # drawn in any case, so that the problem does not depend on the option
         problem = self.source.draw(rng, lane, seed) if forced is None else as_problem(forced)
-        if forced is None and self.source.passing(seed):  # nobody will see this problem again
-            prepared = self._prepare(problem)
-        else:
-            prepared = self._known.get(problem, lambda: self._prepare(problem))
+        passing = forced is None and self.source.passing(seed)
+        prepared = self._known.get(problem, lambda: self._prepare(problem), passing)
         start, state = prepared.start, self.state
         if given is not None:
             start = _plan(problem, given, self._runtime)
@@ -185,17 +183,11 @@ class ImproveLanes(RecordLanes):
 
     def _prepared_in(self, lane: int) -> Prepared:
         """What the lane's episode, which must have begun, has of its problem."""
-        prepared = self._prepared[lane]
-        assert prepared is not None
-        return prepared
+        return begun(self._prepared[lane])
 
     def problem(self, lane: int) -> Problem:
         """The problem of the lane's episode."""
         return self._prepared_in(lane).instance.problem
-
-    def identity(self, lane: int) -> str:
-        """Name and content of the lane's problem in one word."""
-        return self.problem(lane).id
 
     def schedule(self, lane: int) -> Schedule:
         """The plan that counts, with its times."""

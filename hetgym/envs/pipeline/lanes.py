@@ -11,7 +11,7 @@ from hetgym._kernels import records as records
 from hetgym._kernels.blanks import blank
 from hetgym._types import BoolArray, FloatArray
 from hetgym.baselines.pipeline.optima import optimum
-from hetgym.envs.core.lanes import RecordLanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, begun, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.sources import Source
@@ -135,15 +135,11 @@ class PipelineLanes(RecordLanes):
 
     def instance(self, lane: int) -> CutProblem:
         """The cut problem of a lane's episode, which must have begun."""
-        instance = self._instances[lane]
-        assert instance is not None
-        return instance
+        return begun(self._instances[lane])
 
     def ended(self, lane: int) -> tuple[list[Stage], CutValue]:
         """The stages of a finished episode, and their value."""
-        found = self._ended[lane]
-        assert found is not None
-        return found
+        return begun(self._ended[lane])
 
     def stages(self, lane: int) -> list[Stage]:
         """The stages that a lane has decided so far."""

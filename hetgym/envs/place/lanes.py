@@ -13,7 +13,7 @@ from hetgym import metrics
 from hetgym._kernels import records as records
 from hetgym._kernels.blanks import blank
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
-from hetgym.envs.core.lanes import RecordLanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, begun, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
@@ -101,10 +101,8 @@ class PlaceLanes(RecordLanes):
         """
         forced, order = only_options(options, *self.options)
         problem = self.source.draw(rng, lane, seed) if forced is None else as_problem(forced)
-        if forced is None and self.source.passing(seed):  # nobody will see this problem again
-            prepared = self._prepare(problem)
-        else:
-            prepared = self._known.get(problem, lambda: self._prepare(problem))
+        passing = forced is None and self.source.passing(seed)
+        prepared = self._known.get(problem, lambda: self._prepare(problem), passing)
         if prepared.settled and not self._told:
             self._told = True
             at_once = int((np.diff(problem.arrays.predecessor_pointer) == 0).sum())
@@ -220,15 +218,9 @@ class PlaceLanes(RecordLanes):
         """The problem of the lane's episode."""
         return self.instance(lane).problem
 
-    def identity(self, lane: int) -> str:
-        """Name and content of the lane's problem in one word."""
-        return self.problem(lane).id
-
     def instance(self, lane: int) -> ScheduleInstance:
         """The instance of a lane's episode, which must have begun."""
-        instance = self._instances[lane]
-        assert instance is not None
-        return instance
+        return begun(self._instances[lane])
 
     def trace(self, lane: int) -> Trace:
         """The operators that are placed, as planned so far; the others have device -1."""

@@ -12,7 +12,7 @@ from hetgym import metrics
 from hetgym._kernels import records as records
 from hetgym._kernels.blanks import blank
 from hetgym._types import BoolArray, FloatArray
-from hetgym.envs.core.lanes import RecordLanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, begun, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
@@ -195,9 +195,7 @@ class SplitLanes(RecordLanes):
 
     def _prepared_in(self, lane: int) -> Prepared:
         """The data of the graph of the lane's episode, which must have begun."""
-        held = self._held[lane]
-        assert held is not None
-        return held
+        return begun(self._held[lane])
 
     def _prepare(self, instance: SplitInstance) -> Prepared:
         problem, splits = instance.problem, self.splits
