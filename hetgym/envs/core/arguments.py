@@ -82,8 +82,9 @@ def takes(owner: type, *parts: type[Arguments]) -> None:
     ``help`` and ``inspect.signature`` show every field with its type and default. The values are one object, whose type
     is an attribute of the owner, where pickles look for it.
     """
-    inner = {"__module__": owner.__module__, "__qualname__": f"{owner.__qualname__}._Arguments", "__doc__": "Values."}
+    inner = {"__doc__": "All arguments of an environment."}
     kind: Any = dataclasses.make_dataclass("_Arguments", (), bases=parts, namespace=inner, frozen=True)
+    kind.__module__, kind.__qualname__ = owner.__module__, f"{owner.__qualname__}._Arguments"
 
     def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
         self._set_up(made(kind, type(self).__name__, *args, **kwargs))
