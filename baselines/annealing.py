@@ -12,7 +12,7 @@ from hetgym.errors import ConfigError, unknown_name
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.search import regions
-from hetgym.search.search import Staged, searched
+from hetgym.search.search import Search, searched
 from hetgym.sim import Runtime
 
 PILOT = "pilot"
@@ -57,9 +57,10 @@ def annealing(
     )
 
 
-class Annealing(Staged):
-    """The search behind :func:`annealing`."""
+class Annealing(Search):
+    """The search behind :func:`annealing`, which others carry out: Pilot, if it is the start, and region annealing."""
 
+    stage: Search  # the search that is under way
     rest: Callable[[], Annealing] | None = None  # makes the search that follows Pilot, where that is the first stage
 
     def __init__(
@@ -76,7 +77,7 @@ class Annealing(Staged):
             pilot = Pilot(problem, runtime=runtime)
             self.rest = lambda: Annealing(problem, pilot.schedule(), decode, seed, heat, cooling, runtime)
             self.rest()  # refuses bad options before any work
-            self.enter(pilot)
+            self._enter(pilot)
             return
         if decode not in REORDER:
             raise unknown_name("decode", decode, REORDER)
@@ -85,13 +86,32 @@ class Annealing(Staged):
                 f"annealing: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1"
             )
         share = heat / max(problem.num_operators, 30) ** 2
-        self.enter(RegionAnnealing(problem, start, seed, share, cooling, runtime, sizes=1, reorder=REORDER[decode]))
+        self._enter(RegionAnnealing(problem, start, seed, share, cooling, runtime, sizes=1, reorder=REORDER[decode]))
+
+    def _enter(self, stage: Search) -> None:
+        """Go on with another search."""
+        self.stage = stage
+        self._note()
+
+    def _note(self) -> None:
+        self.placed, self.makespan, self.finished = self.stage.placed, self.stage.makespan, self.stage.finished
+
+    def proceed(self, placed: int) -> None:
+        """Count from a number of operators placed before."""
+        self.stage.proceed(placed)
+        self._note()
 
     def advance(self, target: int, total: int) -> None:
-        """Decide, then walk, until the target is reached; see :meth:`Search.advance`."""
-        super().advance(target, total)
-        if self.rest is not None and self.finished:
-            self.enter(self.rest(), self.placed)
-            self.rest = None
-            if self.placed < target and not self.finished:
-                super().advance(target, total)
+        """Decide, then anneal, until the target is reached; see :meth:`Search.advance`."""
+        self.stage.advance(target, total)
+        if self.rest is not None and self.stage.finished:
+            rest, self.rest = self.rest(), None
+            rest.proceed(self.stage.placed)
+            self.stage = rest
+            if rest.placed < target and not rest.finished:
+                rest.advance(target, total)
+        self._note()
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far."""
+        return self.stage.schedule()

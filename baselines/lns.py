@@ -6,7 +6,7 @@ from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.search.search import Staged, searched
+from hetgym.search.search import searched
 from hetgym.sim import Runtime
 
 COOLING = 0.05  # Last temperature over the first
@@ -43,7 +43,7 @@ def lns(
     return searched("lns", budget, seconds, lambda: Lns(problem, start, seed, size, heat, runtime))
 
 
-class Lns(Staged):
+class Lns(RegionAnnealing):
     """The search behind :func:`lns`."""
 
     def __init__(
@@ -58,4 +58,4 @@ class Lns(Staged):
         if size < 1 or not 0 < heat < np.inf:
             raise ConfigError(f"lns: size is {size} and heat {heat}; both must be positive")
         share, sizes = heat / max(problem.num_operators, 30) ** 2, min(size, problem.num_operators).bit_length()
-        self.enter(RegionAnnealing(problem, start, seed, share, COOLING, runtime, sizes))
+        super().__init__(problem, start, seed, share, COOLING, runtime, sizes)
