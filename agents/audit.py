@@ -12,8 +12,8 @@ import gymnasium as gym
 import numpy as np
 
 from hetgym._text import brief
-from hetgym.agents.actions import CANDIDATES
 from hetgym.agents.play import Policy
+from hetgym.agents.reference import greedy, uniform
 from hetgym.envs.core.kinds import IDS, require_kind
 from hetgym.envs.core.scalar import LaneEnv
 from hetgym.errors import ConfigError, shown
@@ -119,9 +119,9 @@ def audit(
     players: dict[str, Act] = {"agent": masked}
     if blind is not None:
         players["agent without masks"] = blind
-    players["random"] = _Uniform(seed)
+    players["random"] = uniform(seed)
     if lanes.level != "flat":
-        players[f"greedy:{feature}"] = _Greedy(lanes.kind, feature)
+        players[f"greedy:{feature}"] = greedy(feature, lanes.kind)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*illegal and were replaced")  # it is counted
         runs = {name: [_play(env, act, seed + k) for k in range(episodes)] for name, act in players.items()}
@@ -148,26 +148,6 @@ class _Run:
     choices: int
     illegal: float
     problem: str
-
-
-class _Uniform:
-    """Legal actions with equal probability."""
-
-    def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def __call__(self, observation: Any, info: dict[str, Any]) -> int:
-        return int(self._rng.choice(np.flatnonzero(info["action_mask"])))
-
-
-class _Greedy:
-    """The legal action of the smallest candidate feature."""
-
-    def __init__(self, kind: str, feature: str) -> None:
-        self._column = next(column for column in CANDIDATES[kind] if column.label == feature)
-
-    def __call__(self, observation: Any, info: dict[str, Any]) -> int:
-        return int(np.where(info["action_mask"], observation["candidates"][:, self._column], np.inf).argmin())
 
 
 def _acts(agent: Any, lanes: Any) -> tuple[Act, Act | None]:

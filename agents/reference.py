@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from hetgym._input.random import generator
+from hetgym.agents.actions import CANDIDATES
 from hetgym.agents.play import Agent
 from hetgym.envs.core.lanes import Observation
-from hetgym.envs.place.observation import CandidateColumn
 from hetgym.errors import unknown_name
 
 
@@ -23,19 +23,20 @@ def uniform(seed: int = 0) -> Agent:
     return act
 
 
-def greedy(feature: str = "finish") -> Agent:
-    """The legal action with the smallest candidate feature, the smaller device on ties.
+def greedy(feature: str = "finish", kind: str = "place") -> Agent:
+    """The legal action with the smallest candidate feature, the smaller number on ties.
 
     ``greedy("finish")`` decides as HEFT does, up to the observation's rounding to float32;
     ``greedy("completion")`` follows the best roll-out, which makes it the Pilot method.
 
     Args:
-        feature: a column of ``hetgym.envs.CANDIDATE_FEATURES``.
+        feature: a column of ``hetgym.envs.CANDIDATE_FEATURES``, or of another kind of decision.
+        kind: the kind of decision, one of :data:`~hetgym.envs.core.kinds.IDS`.
 
     Raises:
         UnknownName: no such feature.
     """
-    columns = {column.label: column for column in CandidateColumn}
+    columns = {column.label: column for column in CANDIDATES[kind]}
     if feature not in columns:
         raise unknown_name("candidate feature", feature, columns)
     column = columns[feature]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hetgym._kernels.jit import jit, step, variant
+from hetgym._kernels.jit import jit, step
 from hetgym._types import FloatArray
 from hetgym.planning import timeline
 from hetgym.planning.ranks import least_cost_to_exit
@@ -66,7 +66,7 @@ def _place(p: ProblemArrays, t: Timeline, level: FloatArray) -> None:
                     best, least = device, value
         count -= 1
         queue[at] = queue[count]
-        timeline.book(p, t, operator, best, _start(p, t, arrival, operator, best))
+        timeline.book(p, t, operator, best, timeline.start_by(p, t, arrival, operator, best, False))
         for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
             j = p.successor[edge]
             waiting[j] -= 1
@@ -82,19 +82,7 @@ def _imaginary(
     p: ProblemArrays, t: Timeline, level: FloatArray, arrival: FloatArray, operator: int, device: int
 ) -> float:
     """Best imaginary makespan of a ready operator on a device [s]."""
-    return float(_start(p, t, arrival, operator, device) + level[operator, device])
-
-
-# Where transfers are booked, `_start_booked` stands in for this function.
-@step
-def _start(p: ProblemArrays, t: Timeline, arrival: FloatArray, operator: int, device: int) -> float:
-    """Start of a ready operator on a device [s]."""
-    return timeline.start_after(p, t, operator, device, arrival[operator, device], False)
-
-
-@variant(_start, timeline.carries_bookings)
-def _start_booked(p: ProblemArrays, t: Timeline, arrival: FloatArray, operator: int, device: int) -> float:
-    return timeline.start_on(p, t, operator, device, False)
+    return float(timeline.start_by(p, t, arrival, operator, device, False) + level[operator, device])
 
 
 # After each device `rising[:held]` holds the smallest of the values so far, at most k of them, in rising order.

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from hetgym._kernels.heap import pop, push
+from hetgym._kernels.heap import pop
 from hetgym._kernels.jit import jit
 from hetgym._types import FloatArray
 from hetgym.planning import timeline
 from hetgym.planning.list_scheduling import earliest_finish
 from hetgym.planning.ranks import upward_rank
-from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue
+from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
@@ -47,11 +47,8 @@ def _place(
 ) -> None:
     """Place all operators, given bottom levels ``rank`` [n] and mean transfer times ``communication`` [e] [s]."""
     n = len(rank)
-    top, reached = np.zeros(n), np.zeros(n)
-    for i in range(n):
-        queue.waiting[i] = p.predecessor_pointer[i + 1] - p.predecessor_pointer[i]
-        if queue.waiting[i] == 0:
-            push(queue.heaps, READY, -rank[i], p.position[i])
+    top, reached, priority = np.zeros(n), np.zeros(n), rank.copy()
+    open_queue(p, queue, priority)
     for _ in range(n):
         i = p.topological_order[pop(queue.heaps, READY)]
         device, start = earliest_finish(p, t, i, -1, nothing, True)
@@ -64,6 +61,5 @@ def _place(
         for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
             j = p.successor[edge]
             reached[j] = max(reached[j], top[i] + p.cost[i, device] + communication[edge])
-            queue.waiting[j] -= 1
-            if queue.waiting[j] == 0:
-                push(queue.heaps, READY, reached[j] - rank[j], p.position[j])
+            priority[j] = rank[j] - reached[j]
+        release(p, queue, i, priority)

@@ -1,9 +1,10 @@
 """HBMCT: hybrid of ranks and balanced minimum completion time."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from hetgym._kernels.blanks import blank
 from hetgym._kernels.jit import jit, step
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import timeline
@@ -35,15 +36,7 @@ def hbmct(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     n, d = problem.num_operators, problem.num_devices
     placed = timeline.new_timeline(problem)
     order = list_order(problem.arrays, upward_rank(problem))
-    rows = Rows(
-        turn=np.argsort(order).astype(np.int32),
-        arrival=np.zeros((n, d)),
-        member=np.zeros((d, n), np.int32),
-        size=np.zeros(d, np.int32),
-        before=np.zeros((d, n + 1)),
-        work=np.zeros((d, n + 1)),
-        ends=np.zeros((d, n + 1)),
-    )
+    rows = blank(Rows, {"turn": np.argsort(order).astype(np.int32)}, n=n, d=d, m=n + 1)
     _place(problem.arrays, placed, order, rows)
     return replanned(problem, timeline.planned(problem, placed), runtime)
 
@@ -52,13 +45,13 @@ class Rows(NamedTuple):
     """The operators of one group on each device, in the order in which it runs them."""
 
     turn: IntArray  # [n] place of each operator in the order of ranks
-    arrival: FloatArray  # [n, d] time at which an operator's inputs can be on a device [s]
-    member: IntArray  # [d, n] operators by their arrivals, then by rank
-    size: IntArray  # [d] number of operators of each device
-    before: FloatArray  # [d, n + 1] end of the device before its k-th operator [s]
-    work: FloatArray  # [d, n + 1] run times of the k-th operator and those behind it [s]
+    arrival: Annotated[FloatArray, "n, d"]  # time at which an operator's inputs can be on a device [s]
+    member: Annotated[IntArray, "d, n"]  # operators by their arrivals, then by rank
+    size: Annotated[IntArray, "d"]  # number of operators of each device
+    before: Annotated[FloatArray, "d, m"]  # end of the device before its k-th operator [s]
+    work: Annotated[FloatArray, "d, m"]  # run times of the k-th operator and those behind it [s]
     # [d, n + 1] the end of the device is `max(x + work[k], ends[k])` if it is free for its k-th operator at x [s]
-    ends: FloatArray
+    ends: Annotated[FloatArray, "d, m"]
 
 
 # Each round takes the group that begins at `first`. Moves end, as each one shortens the device that ended last and

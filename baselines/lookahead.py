@@ -51,7 +51,7 @@ def _place(p: ProblemArrays, t: Timeline, order: IntArray, edges: IntArray) -> N
             cost = p.cost[operator, device]
             if cost == np.inf or not timeline.fits(t, operator, device):
                 continue
-            start = _start(p, t, arrival, operator, device)
+            start = timeline.start_by(p, t, arrival, operator, device, True)
             key = start + cost
             if p.successor_pointer[operator] < p.successor_pointer[operator + 1]:
                 timeline.book(p, t, operator, device, start)
@@ -61,7 +61,7 @@ def _place(p: ProblemArrays, t: Timeline, order: IntArray, edges: IntArray) -> N
                 best, best_start, best_key = device, start, key
         if best < 0:
             best = timeline.roomiest(p, t, operator)
-            best_start = _start(p, t, arrival, operator, best)
+            best_start = timeline.start_by(p, t, arrival, operator, best, True)
         timeline.book(p, t, operator, best, best_start)
         for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
             child = p.successor[edge]
@@ -114,18 +114,6 @@ def _arrive(p: ProblemArrays, t: Timeline, operator: int, edge: int, device: int
     a = t.assignment[operator]
     delay = 0.0 if a == device else p.latency[a, device] + p.edge_bytes[edge] / p.bandwidth[a, device]
     return float(t.finish[operator] + delay)
-
-
-# Where transfers are booked, `_start_booked` stands in for this function.
-@step
-def _start(p: ProblemArrays, t: Timeline, arrival: FloatArray, operator: int, device: int) -> float:
-    """Earliest start of an operator whose inputs arrive at known times [s]."""
-    return timeline.earliest_start(t, device, arrival[operator, device], p.cost[operator, device], True)
-
-
-@variant(_start, timeline.carries_bookings)
-def _start_booked(p: ProblemArrays, t: Timeline, arrival: FloatArray, operator: int, device: int) -> float:
-    return timeline.start_on(p, t, operator, device, True)
 
 
 # Where transfers are booked, `_child_start_booked` stands in for this function.

@@ -83,7 +83,7 @@ def region_annealing(
 
 
 class RegionAnnealing(Search):
-    """The search behind :func:`region_annealing`, and behind other searches under other runtimes than ``classic``.
+    """The search behind :func:`region_annealing`, and with other options behind other searches.
 
     Args:
         start: the schedule that is improved, or the name of its scheduler, see :func:`region_annealing`.
@@ -189,6 +189,8 @@ class RegionAnnealing(Search):
             if self.placed >= self._next:
                 self._verify()
                 self._next = self.placed + VERIFY * self.problem.num_operators
+        if self.exact:
+            self._verify()
 
     def mix_of(self, total: int) -> Mix:
         """The kinds of changes in a search of `total` launches: a longer search leaves less to its network."""

@@ -199,8 +199,8 @@ ROWS: tuple[Baseline, ...] = (
         "lns",
         "search",
         "baselines.lns:lns",
-        "Shaw, CP 1998 (large-neighbourhood search); rebuilt after HEFT and PEFT",
-        "O(trials e p)",
+        "Shaw, CP 1998 (large-neighbourhood search); pieces and prices of region-annealing",
+        _TRIALS,
         search="baselines.lns:Lns",
     ),
     _row(

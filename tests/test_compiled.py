@@ -34,7 +34,7 @@ ENTRIES = (
     "planning.critical.parents_first", "baselines.baechi._place", "baselines.pilot._decide", "baselines.bil._place",
     "baselines.bsa._migrate", "baselines.dps._place", "baselines.fast._place_urgent", "baselines.fast._place_earliest",
     "baselines.hbmct._place", "baselines.ilha._place", "baselines.mapping_heuristic._place", "planning.pull_loop._run",
-    "baselines.donf_memory._run", "planning.degrees._nested", "baselines.annealing._anneal", "baselines.lns._improve",
+    "baselines.donf_memory._run", "planning.degrees._nested",
     "baselines.rand_heft._sample", "agents.place.tokens._survey", "agents.place.inference._encode",
     "agents.place.inference._project", "agents.place.episodes.episode", "agents.place.refinement._refine",
     "agents.inference.decide",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._input.arrays import floats
 from hetgym._sums import summed
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.errors import InvalidSchedule, ProblemError
@@ -216,10 +217,7 @@ class PipelineProblem:
             InvalidSchedule: a rule is broken; the message names it.
         """
         n, d = self.num_operators, self.num_devices
-        try:
-            given = np.asarray(assignment, np.float64)
-        except (TypeError, ValueError) as cause:
-            raise InvalidSchedule(f"pipeline: the assignment is not a list of devices ({cause})") from cause
+        given = floats(assignment, InvalidSchedule, "pipeline: the assignment is not a list of devices")
         if given.shape != (n,) or not ((given >= 0) & (given < d) & (given == np.floor(given))).all():
             raise InvalidSchedule(f"coverage: a pipeline needs a device 0..{d - 1} for each of {n} operators")
         devices = given.astype(np.int32)
@@ -253,10 +251,7 @@ class PipelineProblem:
         return devices
 
     def _numbers(self, what: str, values: npt.ArrayLike, finite: bool = True) -> FloatArray:
-        try:
-            array = np.array(values, np.float64)
-        except (TypeError, ValueError, OverflowError) as cause:
-            raise ProblemError(f"pipeline {self.name!r}: {what} is not a table of numbers ({cause})") from cause
+        array = floats(values, ProblemError, f"pipeline {self.name!r}: {what} is not a table of numbers")
         if not (array >= 0).all() or (finite and not np.isfinite(array).all()):
             raise ProblemError(f"pipeline {self.name!r}: {what} has a value that is negative or not a number")
         return array
@@ -268,10 +263,7 @@ class PipelineProblem:
         return frozen(array if array.ndim else np.full(n, array))
 
     def _whole(self, what: str, values: npt.ArrayLike, n: int) -> IntArray:
-        try:
-            array = np.asarray(values, np.float64)
-        except (TypeError, ValueError, OverflowError) as cause:
-            raise ProblemError(f"pipeline {self.name!r}: {what} is not a list of whole numbers ({cause})") from cause
+        array = floats(values, ProblemError, f"pipeline {self.name!r}: {what} is not a list of whole numbers")
         if array.shape != (n,) or not (np.abs(array) < 2**31).all() or (array != np.floor(array)).any():
             raise ProblemError(f"pipeline {self.name!r}: {what} must be {n} whole numbers below 2^31")
         return frozen(array.astype(np.int32))

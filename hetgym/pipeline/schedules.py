@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._input.arrays import floats
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, unknown_name
 
@@ -185,10 +186,7 @@ def pass_seconds(
 
 def _chunk_seconds(what: str, values: npt.ArrayLike | Sequence[float], stages: int, chunks: int) -> FloatArray:
     """[v, p] seconds of each chunk."""
-    try:
-        array = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as cause:
-        raise ConfigError(f"pipeline schedule: {what} is not one number or one for each stage ({cause})") from cause
+    array = floats(values, ConfigError, f"pipeline schedule: {what} is not one number or one for each stage")
     if array.shape not in ((), (stages,), (chunks, stages)) or not ((array >= 0) & np.isfinite(array)).all():
         raise ConfigError(f"pipeline schedule: {what} must be one time or {stages}, none negative")
     each = array if array.ndim == 2 else array / chunks

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._input.arrays import floats
 from hetgym._types import FloatArray, frozen
 from hetgym.errors import ProblemError
 from hetgym.pipeline.problem import PipelineProblem
@@ -96,10 +97,7 @@ class TrainingPipeline:
 
     def _numbers(self, what: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
         name = self.problem.name
-        try:
-            array = np.array(values, np.float64)
-        except (TypeError, ValueError, OverflowError) as cause:
-            raise ProblemError(f"training of {name!r}: {what} is not a table of numbers ({cause})") from cause
+        array = floats(values, ProblemError, f"training of {name!r}: {what} is not a table of numbers")
         if array.shape not in ((), shape):
             raise ProblemError(f"training of {name!r}: {what} has shape {array.shape}, expected one number or {shape}")
         used = array[np.isfinite(self.problem.cost)] if array.ndim == 2 else array

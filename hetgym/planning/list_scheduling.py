@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
+from hetgym._input.arrays import floats
 from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean, step
 from hetgym._types import FloatArray, IntArray, frozen
@@ -64,10 +65,7 @@ def numbers(name: str, values: object, shape: tuple[int, ...]) -> FloatArray:
     Raises:
         ConfigError: it has another shape, or holds what is not a number.
     """
-    try:
-        array = np.array(values, np.float64)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{name} is not an array of numbers ({error})") from error
+    array = floats(values, ConfigError, f"{name} is not an array of numbers")
     if array.shape != shape:
         raise ConfigError(f"{name} has shape {list(array.shape)}, expected {list(shape)}")
     if np.isnan(array).any():

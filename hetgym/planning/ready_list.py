@@ -122,7 +122,7 @@ def _place_ready(p: ProblemArrays, t: timeline.Timeline, rule: int, level: Float
         count -= 1
         queue[at] = queue[count]
         device = ready.choice[operator, 0]
-        timeline.book(p, t, operator, device, _start(p, t, ready.arrival, operator, device))
+        timeline.book(p, t, operator, device, timeline.start_by(p, t, ready.arrival, operator, device, False))
         for k in range(count):
             i = queue[k]
             if _stale(t, ready.choice, i, device, rule):
@@ -148,18 +148,6 @@ def _arrive(p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: Floa
 @variant(_arrive, timeline.carries_bookings)
 def _arrive_booked(p: ProblemArrays, t: timeline.Timeline, operator: int, arrival: FloatArray) -> None:
     pass  # it changes with every booking
-
-
-# Where transfers are booked, `_start_booked` stands in for this function.
-@step
-def _start(p: ProblemArrays, t: timeline.Timeline, arrival: FloatArray, operator: int, device: int) -> float:
-    """Start of a ready operator at the end of a device [s]."""
-    return timeline.earliest_start(t, device, arrival[operator, device], p.cost[operator, device], False)
-
-
-@variant(_start, timeline.carries_bookings)
-def _start_booked(p: ProblemArrays, t: timeline.Timeline, arrival: FloatArray, operator: int, device: int) -> float:
-    return timeline.start_on(p, t, operator, device, False)
 
 
 # Where transfers are booked, `_stale_booked` stands in for this function.
@@ -225,7 +213,7 @@ def _value(
     gain: FloatArray,
 ) -> float:
     """What a rule compares devices by; smaller is better."""
-    start = _start(p, t, arrival, operator, device)
+    start = timeline.start_by(p, t, arrival, operator, device, False)
     if rule in (DLS, GDL):
         return float(-(level[operator] - start + gain[operator, device]))
     return float(start if rule == ETF else start + p.cost[operator, device])

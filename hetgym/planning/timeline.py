@@ -305,6 +305,20 @@ def _start_booked(p: ProblemArrays, t: Timeline, operator: int, device: int, rea
     return float(earliest_start(t, device, ready, dispatch + duration, insertion) + dispatch)
 
 
+# Where transfers are booked, `_start_now` stands in for this function: arrivals change with every booking.
+@step
+def start_by(p: ProblemArrays, t: Timeline, arrival: FloatArray, operator: int, device: int, insertion: bool) -> float:
+    """As :func:`start_on`, where ``arrival`` holds the times at which all inputs can be on each device, [n, d] [s]."""
+    return start_after(p, t, operator, device, arrival[operator, device], insertion)
+
+
+@variant(start_by, carries_bookings)
+def _start_now(
+    p: ProblemArrays, t: Timeline, arrival: FloatArray, operator: int, device: int, insertion: bool
+) -> float:
+    return start_on(p, t, operator, device, insertion)
+
+
 # Where transfers are booked, `_book_all` stands in for this function.
 @step
 def book(p: ProblemArrays, t: Timeline, operator: int, device: int, start: float) -> None:

@@ -7,44 +7,11 @@ from hetgym._kernels.jit import step
 from hetgym.problem import ProblemArrays
 from hetgym.search import walk
 
-ANYWHERE, NEIGHBOUR, SWAP, CHAIN, RUN = 0, 1, 2, 3, 4
-"""Kinds of changes of the placement, in the order of annealing's mix; a change of the order comes last there."""
-
-NEAR = 8  # turns between two operators that swap
-LONGEST = 5  # operators of a run
-
 
 @step
 def draw(rng: Random, count: int) -> int:
     """A number of 0 .. count - 1."""
     return int(rng.random() * count)
-
-
-@step
-def propose(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, kind: int) -> int:
-    """Make a change of the placement; return the number of operators that it moves, 0 if the draw gave no change."""
-    n, d = p.cost.shape
-    if kind == SWAP:
-        first = draw(rng, n)
-        second = min(n - 1, max(0, first + draw(rng, 2 * NEAR + 1) - NEAR))
-        i, j = w.order[first], w.order[second]
-        a, b = w.fixed[i], w.fixed[j]
-        if a == b:
-            return 0
-        count = walk.put(p, w, 0, i, b)
-        return int(walk.put(p, w, count, j, a))
-    if kind == RUN:
-        walk.find_chain(p, w)
-        length = w.counts[walk.CHAIN]
-        begin, size, device = draw(rng, length), 2 + draw(rng, LONGEST - 1), draw(rng, d)
-        count = 0
-        for k in range(begin, min(length, begin + size)):
-            count = walk.put(p, w, count, w.chain[k], device)
-        return int(count)
-    i = on_chain(p, w, rng) if kind == CHAIN else draw(rng, n)
-    if kind == NEIGHBOUR:
-        return int(walk.put(p, w, 0, i, neighbour_device(p, w, rng, i)))
-    return int(walk.put(p, w, 0, i, (w.fixed[i] + 1 + draw(rng, d - 1)) % d))
 
 
 @step
@@ -55,13 +22,6 @@ def on_chain(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator) -> int:
 
 
 @step
-def neighbour_device(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, operator: int) -> int:
-    """The device of one of the operator's predecessors and successors; its own where it has none."""
-    neighbour = draw_neighbour(p, rng, operator)
-    return int(w.fixed[operator if neighbour < 0 else neighbour])
-
-
-@step
 def draw_shift(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator) -> tuple[int, int]:
     """The turn of an operator, half the time one of the critical chain, and another between its neighbours' turns."""
     n = len(w.order)
@@ -69,21 +29,6 @@ def draw_shift(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator) -> tupl
     source = int(w.turn[operator])
     low, high = walk.turns_between(p, w.turn, operator)
     return source, low + draw(rng, high - low + 1)
-
-
-@step
-def try_shift(p: ProblemArrays, w: walk.Walk, rng: np.random.Generator, limit: float) -> None:
-    """Give an operator another turn; see :func:`draw_shift`."""
-    source, target = draw_shift(p, w, rng)
-    if target == source:
-        return
-    walk.shift(w, source, target)
-    first = min(source, target)
-    makespan = walk.try_from(p, w, first, first - 1, limit)
-    if makespan < np.inf:
-        walk.accept(p, w, -1, makespan)
-    else:
-        walk.shift(w, target, source)
 
 
 @step

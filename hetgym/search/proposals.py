@@ -10,11 +10,12 @@ Its inputs are local: the run and transfer times that the operator itself would 
 plan, the loads of the two devices then, and how often the same move was refused.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._kernels.blanks import blank
 from hetgym._kernels.jit import inlined, step
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
@@ -56,20 +57,21 @@ class Proposals(NamedTuple):
     enter: FloatArray
     bias: FloatArray
     leave: FloatArray
-    inputs: FloatArray  # [f] scratch
-    hidden: FloatArray  # [h] scratch
-    odds: FloatArray  # [s] scratch: for each size of a region
+    inputs: Annotated[FloatArray, "f"]  # scratch
+    hidden: Annotated[FloatArray, "h"]  # scratch
+    odds: Annotated[FloatArray, "s"]  # scratch: for each size of a region
     tree: FloatArray  # the odds of all pairs, summed over the sizes, as a sum tree; pair (i, b) is leaf i d + b
-    refused: FloatArray  # [n, d] regions begun with the operator that were refused since one with it in was accepted
+    # regions begun with the operator that were refused since one with it in was accepted
+    refused: Annotated[FloatArray, "n, d"]
     since: FloatArray  # [n, d] changes kept when the last of these was refused
     # [n] where devices do not keep to the orders of the plan: the least time from the operator's finish to the end if
     # they keep to those that came about [s]
-    tail: FloatArray
+    tail: Annotated[FloatArray, "n"]
     order: IntArray  # [n] operators by their finish, when these were found
     # [r, f] inputs of regions that were proposed, for training; `outcome`: [r] 1 if the plan became shorter, `WORSE` if
     # it was accepted though longer, else 0
-    rows: npt.NDArray[np.float32]
-    outcome: npt.NDArray[np.float32]
+    rows: Annotated[npt.NDArray[np.float32], "r, f"]
+    outcome: Annotated[npt.NDArray[np.float32], "r"]
     # the pair to be judged next, -1 if none ever was; changes kept when tails were found; rows written; the number of
     # regions for each row, 0 for no rows; whether the present region is a row
     counts: npt.NDArray[np.int64]
@@ -86,26 +88,19 @@ def new_proposals(problem: Problem, network: Network | None = None, rows: int = 
         network: without one, proposals only keep rows.
         rows, every: most rows kept for training, and the number of regions for each.
     """
-    n, d = problem.cost.shape
     network = network or NONE
     used = len(network.bias) > 0 or rows > 0
-    pairs = (n, d) if used else (0, 0)
-    return Proposals(
-        enter=np.ascontiguousarray(network.enter, np.float64),
-        bias=np.ascontiguousarray(network.bias, np.float64),
-        leave=np.ascontiguousarray(network.leave, np.float64),
-        inputs=np.zeros(len(FEATURES)),
-        hidden=np.zeros(len(network.bias)),
-        odds=np.zeros(regions.DOUBLINGS),
-        tree=sum_tree.new_tree(n * d if used else 0),
-        refused=np.zeros(pairs),
-        since=np.full(pairs, -1e9),
-        tail=np.zeros(n if used else 0),
-        order=np.arange(n if used else 0, dtype=np.int32),
-        rows=np.zeros((rows, len(FEATURES)), np.float32),
-        outcome=np.zeros(rows, np.float32),
-        counts=np.array([-1, -1, 0, every if rows else 0, 0]),
-    )
+    n, d = problem.cost.shape if used else (0, 0)
+    known = {
+        "enter": np.ascontiguousarray(network.enter, np.float64),
+        "bias": np.ascontiguousarray(network.bias, np.float64),
+        "leave": np.ascontiguousarray(network.leave, np.float64),
+        "tree": sum_tree.new_tree(n * d),
+        "since": np.full((n, d), -1e9),
+        "order": np.arange(n, dtype=np.int32),
+        "counts": np.array([-1, -1, 0, every if rows else 0, 0]),
+    }
+    return blank(Proposals, known, n=n, d=d, r=rows, f=len(FEATURES), h=len(network.bias), s=regions.DOUBLINGS)
 
 
 def rows_of(guide: Proposals) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:

@@ -55,40 +55,6 @@ class Search(ABC):
         self.placed = placed
 
 
-class Staged(Search):
-    """A search that another one carries out, or several in turn."""
-
-    stage: Search  # the search that is under way
-
-    def enter(self, stage: Search, placed: int | None = None) -> None:
-        """Go on with another search.
-
-        Args:
-            placed: operators placed before; by default what the search has placed to begin.
-        """
-        self.stage = stage
-        if placed is not None:
-            stage.proceed(placed)
-        self._note()
-
-    def proceed(self, placed: int) -> None:
-        """Count from a number of operators placed before."""
-        self.stage.proceed(placed)
-        self._note()
-
-    def advance(self, target: int, total: int) -> None:
-        """Search until the target is reached; see :meth:`Search.advance`."""
-        self.stage.advance(target, total)
-        self._note()
-
-    def schedule(self) -> Schedule:
-        """The best schedule so far."""
-        return self.stage.schedule()
-
-    def _note(self) -> None:
-        self.placed, self.makespan, self.finished = self.stage.placed, self.stage.makespan, self.stage.finished
-
-
 class Estimated(Search):
     """A search that judges plans by the times of a timeline, and simulates those that it takes for the best.
 

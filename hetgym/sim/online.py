@@ -15,23 +15,23 @@ committed, and devices may slow down or be lost during the run.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._input.arrays import floats
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.errors import ConfigError, InvalidSchedule
 from hetgym.problem import Problem
 from hetgym.sim import decisions
-from hetgym.sim.kernel import FAIR
+from hetgym.sim.kernel import FAIR, State, Switches
 from hetgym.sim.loop import OVER, STUCK
-from hetgym.sim.memory import check_capacity
-from hetgym.sim.progress import OPEN, RUNNING, launch_order
+from hetgym.sim.progress import OPEN, RUNNING, Progress, launch_order
 from hetgym.sim.run import online_setting
-from hetgym.sim.runtime import Runtime, runtime_name
+from hetgym.sim.runtime import Runtime
 from hetgym.sim.runtime import runtime as as_runtime
-from hetgym.sim.trace import Trace
+from hetgym.sim.trace import Trace, traced
 
 
 @dataclass(frozen=True)
@@ -77,43 +77,67 @@ class Estimate(NamedTuple):
     finish: FloatArray
 
 
-class Situation(Protocol):
-    """The view of a run on which a decision can be based."""
+class Situation:
+    """The view of a run on which a decision can be based; ``problem`` is the problem that is run."""
 
     problem: Problem
+    _state: State
+    _progress: Progress
+    _switches: Switches
+    _guess: Estimate
 
     @property
     def now(self) -> float:
         """The time [s]."""
+        return float(self._progress.clock[0])
 
     @property
     def ready(self) -> IntArray:
         """Operators that can be committed, in topological order; never empty when a decision is due."""
+        operators = np.flatnonzero(self._progress.status == OPEN).astype(np.int32)
+        return operators[np.argsort(self.problem.arrays.position[operators])]
 
     @property
     def alive(self) -> BoolArray:
         """[d] whether each device still exists."""
+        return self._progress.alive.copy()
 
     @property
     def queued(self) -> IntArray:
         """[d] operators committed to each device that have not started."""
+        return self._progress.tail - self._progress.head
 
     @property
     def running(self) -> IntArray:
         """[d] operators that run on each device."""
+        return self._progress.running.copy()
 
     @property
     def slowdown(self) -> FloatArray:
         """[d] factor by which each device takes longer than the problem says."""
+        return self._progress.slowdown.copy()
 
     def estimate(self, operator: int) -> Estimate:
-        """Estimated times of an operator on each device if it were committed now."""
+        """Estimated times of an operator on each device if it were committed now.
+
+        Raises:
+            InvalidSchedule: the operator is not ready.
+        """
+        self._check_ready(operator)
+        p, s, run = self.problem.arrays, self._state, self._progress
+        decisions.look(p, s, run, int(operator), self._switches, *self._guess)
+        return Estimate(*(times.copy() for times in self._guess))
+
+    def _check_ready(self, operator: int) -> None:
+        n = self.problem.num_operators
+        if not 0 <= operator < n or int(operator) != operator or self._progress.status[operator] != OPEN:
+            raise InvalidSchedule(f"online: operator {operator} is not ready; ready: {self.ready.tolist()}")
 
 
 Decision = tuple[int, int] | None  # An operator and the device that it is committed to, or None: wait
 
 
-class OnlineSimulation:
+class OnlineSimulation(Situation):
     """A run that advances from decision to decision.
 
     While :attr:`over` is false the caller must :meth:`commit` one of the :attr:`ready` operators, or :meth:`wait`.
@@ -158,48 +182,6 @@ class OnlineSimulation:
         """True if all operators have run."""
         return self._outcome == OVER
 
-    @property
-    def now(self) -> float:
-        """The time [s]."""
-        return float(self._progress.clock[0])
-
-    @property
-    def ready(self) -> IntArray:
-        """Operators that can be committed, in topological order; never empty while the run is not over."""
-        operators = np.flatnonzero(self._progress.status == OPEN).astype(np.int32)
-        return operators[np.argsort(self.problem.arrays.position[operators])]
-
-    @property
-    def alive(self) -> BoolArray:
-        """[d] whether each device still exists."""
-        return self._progress.alive.copy()
-
-    @property
-    def queued(self) -> IntArray:
-        """[d] operators committed to each device that have not started."""
-        return self._progress.tail - self._progress.head
-
-    @property
-    def running(self) -> IntArray:
-        """[d] operators that run on each device."""
-        return self._progress.running.copy()
-
-    @property
-    def slowdown(self) -> FloatArray:
-        """[d] factor by which each device takes longer than the problem says."""
-        return self._progress.slowdown.copy()
-
-    def estimate(self, operator: int) -> Estimate:
-        """Estimated times of an operator on each device if it were committed now.
-
-        Raises:
-            InvalidSchedule: the operator is not ready.
-        """
-        self._check_ready(operator)
-        p, s, run = self.problem.arrays, self._state, self._progress
-        decisions.look(p, s, run, int(operator), self._switches, *self._guess)
-        return Estimate(*(times.copy() for times in self._guess))
-
     def commit(self, operator: int, device: int) -> None:
         """Commit an operator to a device, behind what is queued there, and go on to the next decision.
 
@@ -235,27 +217,8 @@ class OnlineSimulation:
         if not self.over:
             remaining = self.problem.num_operators - self._progress.tally[1]
             raise InvalidSchedule(f"online: {remaining} operators have not run")
-        state = self._state
-        trace = Trace(
-            problem=self.problem,
-            assignment=self._progress.assignment,
-            start=state.start,
-            finish=state.finish,
-            sent=state.sent,
-            arrived=state.arrived,
-            runtime=runtime_name(self.runtime),
-            scheduler="online",
-            switches=self.runtime,
-            order=launch_order(self._progress),
-        )
-        if self.runtime.memory == "enforce":
-            check_capacity(trace, trace.memory)
-        return trace
-
-    def _check_ready(self, operator: int) -> None:
-        n = self.problem.num_operators
-        if not 0 <= operator < n or int(operator) != operator or self._progress.status[operator] != OPEN:
-            raise InvalidSchedule(f"online: operator {operator} is not ready; ready: {self.ready.tolist()}")
+        run, switches = self._progress, self.runtime
+        return traced(self.problem, run.assignment, self._state, switches, "online", launch_order(run))
 
     def _decide(self, operator: int, device: int = 0) -> int:
         p, s, run = self.problem, self._state, self._progress
@@ -315,10 +278,7 @@ def _release(problem: Problem, release: npt.ArrayLike | None) -> FloatArray:
     n = problem.num_operators
     if release is None:
         return np.zeros(n)
-    try:
-        times = np.array(release, np.float64)
-    except (TypeError, ValueError) as cause:
-        raise ConfigError(f"online: release times are not a list of numbers ({cause})") from cause
+    times = floats(release, ConfigError, "online: release times are not a list of numbers")
     if times.shape != (n,) or not (np.isfinite(times) & (times >= 0)).all():
         raise ConfigError(f"online: release must hold one finite time, not negative, for each of the {n} operators")
     return times

@@ -5,11 +5,10 @@ import numpy as np
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule, validate
-from hetgym.sim.memory import check_capacity
 from hetgym.sim.run import new_workspace, run, setting
-from hetgym.sim.runtime import Runtime, runtime_name
+from hetgym.sim.runtime import Runtime
 from hetgym.sim.runtime import runtime as as_runtime
-from hetgym.sim.trace import Trace
+from hetgym.sim.trace import Trace, traced
 
 
 def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "classic") -> Trace:
@@ -39,25 +38,11 @@ def run_schedule(problem: Problem, schedule: Schedule, switches: Runtime) -> Tra
     assignment = schedule.assignment.copy()
     order, pointer, priority = dispatch_order(problem, schedule)
     run(problem.arrays, workspace, assignment[None], order[None], pointer[None], priority[None], how)
-    state = workspace.state
-    trace = Trace(
-        problem=problem,
-        assignment=assignment,
-        start=state.start,
-        finish=state.finish,
-        sent=state.sent,
-        arrived=state.arrived,
-        runtime=runtime_name(switches),
-        scheduler=schedule.scheduler,
-        switches=switches,
-        order=_launch_order(problem, assignment, workspace.progress.slot)
-        if how.switches.work_conserving
-        else schedule.device_order(problem),
-        speed=schedule.speed,
-    )
-    if switches.memory == "enforce":
-        check_capacity(trace, trace.memory)
-    return trace
+    if how.switches.work_conserving:
+        rows = _launch_order(problem, assignment, workspace.progress.slot)
+    else:
+        rows = schedule.device_order(problem)
+    return traced(problem, assignment, workspace.state, switches, schedule.scheduler, rows, schedule.speed)
 
 
 def at_speed(problem: Problem, speed: FloatArray | None) -> Problem:

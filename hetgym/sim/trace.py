@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hetgym._input.files import atomic_write
+from hetgym._types import FloatArray, IntArray
+from hetgym.problem import Problem
 from hetgym.sim.blame import Blame, blame
 from hetgym.sim.energy import EnergyUse, energy_use, rent
 from hetgym.sim.gantt import draw
-from hetgym.sim.memory import MemoryUse, memory_use
+from hetgym.sim.kernel import State
+from hetgym.sim.memory import MemoryUse, check_capacity, memory_use
 from hetgym.sim.record import Record, Transfer
+from hetgym.sim.runtime import Runtime, runtime_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -130,6 +134,27 @@ class Trace(Record):
             UnknownName: the problem has no operator of such a name, kind or family.
         """
         return draw(self, None if path is None else Path(path), size, dpi, colours)
+
+
+def traced(
+    problem: Problem,
+    assignment: IntArray,
+    state: State,
+    switches: Runtime,
+    scheduler: str,
+    order: tuple[IntArray, ...],
+    speed: FloatArray | None = None,
+) -> Trace:
+    """The trace of a run that has ended in a state.
+
+    Raises:
+        OutOfMemory: the runtime enforces capacities, and a device exceeded its own.
+    """
+    times = state.start, state.finish, state.sent, state.arrived
+    trace = Trace(problem, assignment, *times, runtime_name(switches), scheduler, switches, order, speed)
+    if switches.memory == "enforce":
+        check_capacity(trace, trace.memory)
+    return trace
 
 
 def _label(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
