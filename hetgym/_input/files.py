@@ -3,6 +3,7 @@
 import errno
 import gzip
 import io
+import json
 import os
 import secrets
 import stat
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from hetgym.errors import HetgymError, shown
+from hetgym.errors import ConfigError, HetgymError, shown
 
 _PIECE = 1 << 22  # bytes per read
 
@@ -106,6 +107,13 @@ def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         raise
 
 
+def write_json(path: Path, content: object) -> Path:
+    """Write a JSON file atomically, and return its path; NaN is a ValueError."""
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    atomic_write(path, lambda file: file.write(text.encode()))
+    return path
+
+
 def packed(data: bytes) -> bytes:
     """Gzip data; equal data give equal bytes under every Python and system: the header has no time and names Unix."""
     found = gzip.compress(data, 9, mtime=0)
@@ -118,6 +126,13 @@ def write_bytes(path: Path, data: bytes, error: Refusal) -> None:
         atomic_write(path, lambda file: file.write(data))
     except (OSError, ValueError) as cause:
         raise error(f"{path}: cannot be written ({reason(cause)})") from cause
+
+
+def check_run_name(name: str) -> str:
+    """The name of a run, which is the name of its folder; ConfigError if it is empty, or a path."""
+    if Path(name).name != name or name in (".", "..", ""):
+        raise ConfigError(f"a run's name must be a single word, not a path such as {name!r}; --out sets the folder")
+    return name
 
 
 def check_writable(path: Path, error: Refusal) -> None:

@@ -194,6 +194,9 @@ def explain(switches: Runtime) -> str:
     return "; ".join([_COMMUNICATION.get(switches.communication, switches.communication), *others])
 
 
+_TOLD = ("name", "kind", "citation", "summary", "complexity", "plans_for")  # what results say of a scheduler
+
+
 def _document(job: Job, result: Result, summary: Sequence[Line], started: str, executor: str) -> dict[str, Any]:
     document = {
         "format": "hetgym-results",
@@ -209,17 +212,7 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str, e
         "executor": executor,
         "machine": {"system": machine.platform(), "processor": _processor(), "cores": os.cpu_count() or 0},
         "runtimes": {name: explain(runtime(name)) for name in job.runtimes},
-        "schedulers": [
-            {
-                "name": b.name,
-                "kind": b.kind,
-                "citation": b.citation,
-                "summary": b.summary,
-                "complexity": b.complexity,
-                "plans_for": b.plans_for,
-            }
-            for b in job.schedulers
-        ],
+        "schedulers": [{key: getattr(row, key) for key in _TOLD} for row in job.schedulers],
         "summary": [line.to_dict() for line in summary],
         "summary_by_platform": {
             name: [line.to_dict() for line in lines] for name, lines in by_platform(result.rows).items()

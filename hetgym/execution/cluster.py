@@ -6,7 +6,6 @@ import weakref
 from collections.abc import Sequence
 from multiprocessing.connection import wait
 from time import monotonic
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from hetgym._types import IntArray
@@ -86,9 +85,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from types import TracebackType
 from typing import Any
 
 from hetgym._process import end_with_parent
@@ -47,9 +46,7 @@ class Child:
     def __enter__(self) -> Child:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
