@@ -251,10 +251,7 @@ class Problem(Deferred):
 
     def _real(self, what: str, values: npt.ArrayLike, shape: tuple[int, ...], finite: bool = True) -> FloatArray:
         """Check one array of non-negative numbers and freeze a C-contiguous copy of it."""
-        try:
-            array = np.array(values, np.float64, order="C")
-        except (OverflowError, TypeError, ValueError) as cause:
-            raise self._wrong(f"{what} is not an array of numbers ({cause})") from cause
+        array = np.array(tables.numbers(values, self.name, f"{what} is not an array of numbers"), order="C")
         if array.shape != shape:
             raise self._wrong(f"{what} has shape {array.shape}, expected {shape}")
         if not tables.all_within(array.reshape(-1), finite):
@@ -444,7 +441,7 @@ class Problem(Deferred):
         >>> problem
         Problem('problem', 2 operators, 1 edges, 2 devices)
         """
-        table = tables.table(cost, name)
+        table = tables.numbers(cost, name, "cost is not a table of numbers")
         if table.ndim != 2:
             raise ProblemError(f"problem {name!r}: cost has shape {table.shape}, expected [operators, devices]")
         n, d = table.shape
@@ -581,26 +578,10 @@ class Problem(Deferred):
         """The arrays that kernels take."""
         position = np.empty(self.num_operators, np.int32)
         position[self.topological_order] = np.arange(self.num_operators, dtype=np.int32)
-        return ProblemArrays(
-            self.cost,
-            self.successors.pointer,
-            self.successors.node,
-            self.edge_source,
-            self.predecessors.pointer,
-            self.predecessors.node,
-            self.predecessors.edge,
-            self.edge_bytes,
-            self.edge_tensor,
-            self.latency,
-            self.bandwidth,
-            self.topological_order,
-            frozen(position),
-            self.route_pointer,
-            self.route_link,
-            self.link_bandwidth,
-            self.asynchronous,
-            self.occupancy,
-        )
+        made: dict[str, Any] = {"position": frozen(position)}
+        made["successor_pointer"], made["successor"], _ = self.successors
+        made["predecessor_pointer"], made["predecessor"], made["predecessor_edge"] = self.predecessors
+        return ProblemArrays(*(made[name] if name in made else getattr(self, name) for name in ProblemArrays._fields))
 
     @property
     def model_bytes(self) -> float:

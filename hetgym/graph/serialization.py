@@ -19,7 +19,7 @@ an error.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def to_document(graph: DataflowGraph) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "name": graph.name,
-        "tensors": [_tensor_row(tensor) for tensor in positions],
+        "tensors": [tensor_row(tensor, tensor.shape) for tensor in positions],
         "operators": operators,
         "edges": [list(edge) for edge in graph.edges],
     } | ({"notes": list(graph.notes)} if graph.notes else {})
@@ -82,8 +82,10 @@ def _plain(value: Attribute) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _tensor_row(tensor: Tensor) -> dict[str, Any]:
-    row: dict[str, Any] = {"shape": [int(size) for size in tensor.shape], "dtype": tensor.dtype}
+def tensor_row(tensor: Tensor, shape: Iterable[int | str]) -> dict[str, Any]:
+    """A tensor in the document, with a shape whose numbers may be multiples of the batch."""
+    sizes = [size if isinstance(size, str) else int(size) for size in shape]
+    row: dict[str, Any] = {"shape": sizes, "dtype": tensor.dtype}
     if tensor.constant:
         row["constant"] = True
     if tensor.name:
