@@ -58,9 +58,12 @@ def read_unpacked(path: Path, limit: int, error: Refusal) -> bytes:
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            return _unpacked(file, path, limit, error)
+            unpacked = read_pieces(file, limit)
     except (OSError, EOFError, zlib.error) as cause:  # OSError: gzip.BadGzipFile
         raise error(f"{path}: damaged gzip file ({cause})") from cause
+    if unpacked is None:
+        raise error(f"{path}: longer than {amount(limit)}")
+    return unpacked
 
 
 def read_text(path: Path, limit: int, error: Refusal) -> str:
@@ -128,6 +131,11 @@ def write_bytes(path: Path, data: bytes, error: Refusal) -> None:
         raise error(f"{path}: cannot be written ({reason(cause)})") from cause
 
 
+def write_text(path: Path, text: str, error: Refusal) -> None:
+    """As :func:`write_bytes`, for UTF-8 text, which is gzipped if the file's name ends in ``.gz``."""
+    write_bytes(path, packed(text.encode()) if path.suffix == ".gz" else text.encode(), error)
+
+
 def check_run_name(name: str) -> str:
     """The name of a run, which is the name of its folder; ConfigError if it is empty, or a path."""
     if Path(name).name != name or name in (".", "..", ""):
@@ -166,12 +174,12 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
 
 
-def _unpacked(file: gzip.GzipFile, path: Path, limit: int, error: Refusal) -> bytes:
-    """Decompress a whole file piece by piece: its decompressed size is not known in advance."""
+def read_pieces(file: IO[bytes] | gzip.GzipFile, limit: int) -> bytes | None:
+    """The rest of a file that is unpacked as it is read, so that its size is not known; None if above the limit."""
     pieces, size = [], 0
     while piece := file.read(_PIECE):
         pieces.append(piece)
         size += len(piece)
         if size > limit:
-            raise error(f"{path}: longer than {amount(limit)}")
+            return None
     return b"".join(pieces)

@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from hetgym._input.json import repeated
 from hetgym._text import finite
 from hetgym._version import VERSION
 from hetgym.bench.comparison import pick_reference
@@ -71,11 +72,9 @@ class Job:
     def __post_init__(self) -> None:
         if not self.specs or not self.schedulers or not self.runtimes:
             raise ConfigError(f"{self.title}: a run needs at least one problem, one scheduler and one runtime")
-        seen: set[str] = set()
-        for spec in self.specs:
-            if spec.name in seen:
-                raise ConfigError(f"{self.title}: two problems are named {spec.name!r}; rows could not be told apart")
-            seen.add(spec.name)
+        twice = repeated(spec.name for spec in self.specs)
+        if twice is not None:
+            raise ConfigError(f"{self.title}: two problems are named {twice!r}; rows could not be told apart")
         self.evaluation.check()
         pick_reference(self.evaluation.reference, [scheduler.name for scheduler in self.schedulers])
         if self.evaluation.pareto:

@@ -84,9 +84,8 @@ def adversary(
         "seed": seed,
     }
     for row in {row.name: row for pair in pairs for row in pair}.values():
-        search(
-            row, row, **options | {"budget": min(problems, 1)}
-        )  # compiles, and refuses what cannot work before a file is written
+        # This compiles, and refuses what cannot work before a file is written.
+        search(row, row, **options | {"budget": min(problems, 1)})
     return _run(pairs, [row.name for row in others], options, make_folder(out, name, force), as_json)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from hetgym.errors import ExecutionError, require
@@ -14,7 +15,7 @@ from hetgym.graph.from_torch import traced
 from hetgym.schedule import Schedule
 
 
-class PlannedModule:
+class PlannedModule(AbstractContextManager["PlannedModule"]):
     """Runs a module's operators on several devices by a schedule; it is called like the module and returns the same.
 
     It is for inference only: there are no gradients, and buffers keep their initial values. Input shapes must be those
@@ -99,9 +100,6 @@ class PlannedModule:
         """End the workers; further calls have no effect."""
         self._slots = []
         self.cluster.close()
-
-    def __enter__(self) -> PlannedModule:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

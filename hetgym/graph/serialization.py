@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hetgym._input.files import packed, read_text, write_bytes
+from hetgym._input.files import read_text, write_text
 from hetgym._input.json import parse
 from hetgym.errors import GraphError
 from hetgym.graph.assembly import check_batch
@@ -49,7 +49,7 @@ def to_json(graph: DataflowGraph, path: str | os.PathLike[str] | None = None) ->
     """
     text = dumps(to_document(graph))
     if path is not None:
-        write_text(text, Path(path))
+        write_text(Path(path), text, GraphError)
     return text
 
 
@@ -103,14 +103,6 @@ def dumps(document: Mapping[str, Any]) -> str:
         else:
             lines.append(f" {json.dumps(key)}: {json.dumps(value, separators=(',', ':'), allow_nan=False)}")
     return "{\n" + ",\n".join(lines) + "}\n"
-
-
-def write_text(text: str, path: Path) -> None:
-    """Write a document, or raise GraphError; the same text always gives the same bytes, compressed or not."""
-    data = text.encode()
-    if path.suffix == ".gz":
-        data = packed(data)
-    write_bytes(path, data, GraphError)
 
 
 def from_json(source: str | os.PathLike[str] | Mapping[str, Any], batch: int = 1) -> DataflowGraph:

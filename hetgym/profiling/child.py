@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import AbstractContextManager
 from typing import Any
 
 from hetgym._process import end_with_parent
@@ -16,7 +17,7 @@ from hetgym.errors import ProfilingError
 from hetgym.profiling.host import HostSettings
 
 
-class Child:
+class Child(AbstractContextManager["Child"]):
     """Runs a module of the package as a program, ``python -m module REQUEST``, and reads the JSON it prints.
 
     The request is a JSON object. Cores and instruction-set caps are set before the process imports anything. It is
@@ -42,9 +43,6 @@ class Child:
         except OSError as error:
             self._errors.close()
             raise ProfilingError(f"{module} cannot be started: {error.strerror}") from error
-
-    def __enter__(self) -> Child:
-        return self
 
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -342,8 +342,7 @@ def _pool(torch: Any, op: Operator) -> Call:
     rank = len(window.kernel)
     if op.attributes.get("strides") is None and op.attributes.get("pads") is None:  # adaptive
         out = _shape(op)[2:]
-        name = f"adaptive_{'max' if largest else 'avg'}_pool{rank}d"
-        adaptive = getattr(functional, name)
+        adaptive = getattr(functional, f"adaptive_{'max' if largest else 'avg'}_pool{rank}d")
         return lambda x: adaptive(x[0], out)
     kernel, strides, around, pads = window.kernel, window.strides, window.around, window.before
     run = getattr(functional, f"{'max' if largest else 'avg'}_pool{rank}d")
@@ -356,11 +355,8 @@ def _pool(torch: Any, op: Operator) -> Call:
 
 def _global_pool(torch: Any, op: Operator) -> Call:
     dims = tuple(range(2, len(op.inputs[0].shape)))
-    return (
-        (lambda x: torch.amax(x[0], dims, True))
-        if op.kind == "GlobalMaxPool"
-        else (lambda x: torch.mean(x[0], dims, True))
-    )
+    run = torch.amax if op.kind == "GlobalMaxPool" else torch.mean
+    return lambda x: run(x[0], dims, True)
 
 
 def _unary(name: str, *arguments: Any) -> Callable[[Any, Operator], Call]:
@@ -456,20 +452,12 @@ def _reduce(name: str) -> Callable[[Any, Operator], Call]:
         named = integers(op, "axes") or integers(op, "axis")
         axes = tuple(a % len(source) for a in named) or _lost_axes(source, result)
         keep = len(result) == len(source)
-        run: Callable[[Any], Any] = {
-            "mean": lambda x: torch.mean(x, axes, keep),
-            "sum": lambda x: torch.sum(x, axes, keep),
-            "max": lambda x: torch.amax(x, axes, keep),
-            "min": lambda x: torch.amin(x, axes, keep),
-            "prod": lambda x: torch.prod(x, axes[0], keep),
-            "l1": lambda x: torch.linalg.vector_norm(x, 1, axes, keep),
-            "l2": lambda x: torch.linalg.vector_norm(x, 2, axes, keep),
-            "square": lambda x: torch.sum(x * x, axes, keep),
-            "logsumexp": lambda x: torch.logsumexp(x, axes, keep),
-            "argmax": lambda x: torch.argmax(x, axes[0], keep),
-            "argmin": lambda x: torch.argmin(x, axes[0], keep),
-        }[name]
-        return lambda x: run(x[0])
+        if name == "square":
+            return lambda x: torch.sum(x[0] * x[0], axes, keep)
+        if name in ("l1", "l2"):
+            return lambda x: torch.linalg.vector_norm(x[0], int(name[1]), axes, keep)
+        run, along = getattr(torch, name), axes[0] if name in ("prod", "argmax", "argmin") else axes
+        return lambda x: run(x[0], along, keep)
 
     return build
 
@@ -651,10 +639,6 @@ def _scatter(torch: Any, op: Operator) -> Call:
     return lambda x: x[0].clone()
 
 
-def _sum_into(torch: Any, op: Operator) -> Call:
-    return lambda x: torch.add(x[0], x[1])
-
-
 BUILDERS: dict[str, Callable[[Any, Operator], Call]] = {
     "Conv": _conv, "ConvTranspose": _conv_transpose, "Gemm": _gemm, "MatMul": _matmul, "Einsum": _einsum,
     "Attention": _attention, "LSTMCell": _cell, "GRUCell": _cell, "RNNCell": _cell, "MaxPool": _pool,
@@ -678,8 +662,8 @@ BUILDERS: dict[str, Callable[[Any, Operator], Call]] = {
     "RMSNormalization": _rms_norm, "GroupNormalization": _group_norm, "InstanceNormalization": _group_norm,
     "LRN": _by_number("local_response_norm", "size", 5), "LpNormalization": _by_number("normalize", "axis", -1, 2.0),
     "MeanVarianceNormalization": _variance_norm,
-    "ReduceMean": _reduce("mean"), "ReduceSum": _reduce("sum"), "ReduceMax": _reduce("max"),
-    "ReduceMin": _reduce("min"), "ReduceProd": _reduce("prod"), "ReduceL1": _reduce("l1"), "ReduceL2": _reduce("l2"),
+    "ReduceMean": _reduce("mean"), "ReduceSum": _reduce("sum"), "ReduceMax": _reduce("amax"),
+    "ReduceMin": _reduce("amin"), "ReduceProd": _reduce("prod"), "ReduceL1": _reduce("l1"), "ReduceL2": _reduce("l2"),
     "ReduceSumSquare": _reduce("square"), "ReduceLogSumExp": _reduce("logsumexp"), "ArgMax": _reduce("argmax"),
     "ArgMin": _reduce("argmin"), "TopK": _top_k, "Concat": _concat, "Transpose": _transpose, "Copy": _copy,
     "Pad": _pad, "Expand": _repeated, "Tile": _repeated, "Resize": _resize, "DepthToSpace": _depth_space,
@@ -688,6 +672,6 @@ BUILDERS: dict[str, Callable[[Any, Operator], Call]] = {
     "CumSum": _by_number("cumsum", "axis", 0), "Slice": _slices,
     "Split": _split, "Gather": _gather, "GatherElements": _gather_elements, "Reshape": _view, "Flatten": _view,
     "Squeeze": _view, "Unsqueeze": _view, "Identity": _view, "Dropout": _view, "View": _view, "SplitView": _split,
-    "RecvReduce": _sum_into, "RotaryEmbedding": _rotary, "TensorScatter": _write_cache,
+    "RecvReduce": _binary("add"), "RotaryEmbedding": _rotary, "TensorScatter": _write_cache,
 }  # fmt: skip
 """Kind -> builder of its torch call."""

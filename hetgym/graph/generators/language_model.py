@@ -176,9 +176,8 @@ def _t5(net: Network, config: Config, shape: Shape) -> None:
             x = _t5_attention(net, at, "self_attn", x, None, config, whole_pass, bias)
             x = _t5_feed_forward(net, at, x, config)
         memory = norm(net, "encoder.norm", x)
-    decoded = (
-        shape if shape.phase == "forward" else shape._replace(tokens=1)
-    )  # the first token fills the cache as any other does
+    # The first token fills the cache as any other does.
+    decoded = shape if shape.phase == "forward" else shape._replace(tokens=1)
     keys = shape.keys if shape.phase != "prefill" else 1
     x = _embed(net, "decoder.embed_tokens", config, decoded, "embed_tokens.weight")
     bias = _relative(net, "decoder.", config, decoded.tokens, keys)
