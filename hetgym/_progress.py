@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from threading import Event, Thread
 from time import monotonic
-from types import TracebackType
 
 from hetgym._text import plain
 
@@ -35,9 +34,7 @@ class Progress:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
 
     def _tell(self) -> None:

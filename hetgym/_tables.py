@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean
-from hetgym._types import FloatArray, Int64Array, IntArray
+from hetgym._types import FloatArray, Int64Array, IntArray, numbers
 from hetgym.errors import ProblemError
 
 LARGEST = 1e100  # The largest number of a problem, in seconds or bytes, so that sums and quotients of them stay finite
@@ -21,14 +21,6 @@ def check_devices(d: int, name: str) -> None:
     """Refuse more devices than :data:`MOST_DEVICES` before any table between them is made."""
     if d > MOST_DEVICES:
         raise ProblemError(f"problem {name!r} has {d} devices; a problem has at most {MOST_DEVICES}")
-
-
-def table(cost: npt.ArrayLike, name: str) -> FloatArray:
-    """Read a table of costs."""
-    try:
-        return np.asarray(cost, np.float64)
-    except (OverflowError, TypeError, ValueError) as cause:
-        raise ProblemError(f"problem {name!r}: cost is not a table of numbers ({cause})") from cause
 
 
 def columns(edges: Iterable[tuple[int, int, float]] | FloatArray, name: str) -> tuple[IntArray, IntArray, FloatArray]:
@@ -49,10 +41,7 @@ def tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None
     if tensors is not None:
         if len(tensors) != len(source):
             raise ProblemError(f"problem {name!r}: {len(tensors)} tensor ids for {len(source)} edges")
-        try:
-            given = np.asarray(tensors, np.float64)
-        except (OverflowError, TypeError, ValueError) as cause:
-            raise ProblemError(f"problem {name!r}: tensor ids must be whole numbers ({cause})") from cause
+        given = numbers(tensors, f"problem {name!r}: tensor ids must be whole numbers", ProblemError)
         if not (np.abs(given) < 2**31).all() or (given != np.floor(given)).any():
             raise ProblemError(f"problem {name!r}: tensor ids must be whole numbers below 2^31")
         return given.astype(np.int32)
@@ -91,10 +80,7 @@ def broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str
     """An array of a shape, or one number throughout it."""
     if isinstance(value, float):
         return np.full(shape, value)
-    try:
-        array = np.asarray(value, np.float64)
-    except (OverflowError, TypeError, ValueError) as cause:
-        raise ProblemError(f"problem {name!r}: {what} does not fit shape {shape} ({cause})") from cause
+    array = numbers(value, f"problem {name!r}: {what} does not fit shape {shape}", ProblemError)
     if array.shape not in ((), shape):  # one of one entry would be taken for all
         raise ProblemError(f"problem {name!r}: {what} does not fit shape {shape}; it has shape {array.shape}")
     return np.broadcast_to(array, shape)

@@ -8,6 +8,7 @@ formula.
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
@@ -28,6 +29,15 @@ def plain(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1] for c in text)
+
+
+def file_stem(name: str) -> str:
+    """The name of a problem, scheduler or model as the name of a file.
+
+    >>> file_stem("heft-against-runs/mine/policy.safetensors")
+    'heft-against-runs-mine-policy.safetensors'
+    """
+    return re.sub(r"[^\w.@+-]+", "-", name)
 
 
 def plain_lines(text: str) -> str:

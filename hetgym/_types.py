@@ -1,9 +1,11 @@
-"""Array types shared by the whole package."""
+"""Array types shared by the whole package, and how a caller's numbers become arrays."""
 
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from hetgym.errors import HetgymError
 
 FloatArray = npt.NDArray[np.float64]
 Float32Array = npt.NDArray[np.float32]
@@ -18,3 +20,11 @@ def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     """Make an array read-only and return it: shared arrays must not change under their readers."""
     array.setflags(write=False)
     return array
+
+
+def numbers(values: npt.ArrayLike, otherwise: str, error: type[HetgymError]) -> FloatArray:
+    """Read numbers into an array; ``error`` says what is wrong where they are none."""
+    try:
+        return np.asarray(values, np.float64)
+    except (OverflowError, TypeError, ValueError) as cause:
+        raise error(f"{otherwise} ({cause})") from cause

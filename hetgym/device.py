@@ -17,6 +17,16 @@ GPU_RESERVE = 0.05
 the context alone (about 0.5 GB) and the tenth that serving programs leave free."""
 
 
+_FIGURES: dict[str, dict[str, Any]] = {
+    "memory_bandwidth": {"positive": True}, "memory_capacity": {"positive": True, "finite": False},
+    "memory_reserve": {}, "launch_overhead": {}, "streams": {"minimum": 1},
+    "memory_efficiency": {"positive": True, "maximum": 1.0}, "processors": {"minimum": 1},
+    "cache_bytes": {"positive": True}, "power_limit": {"positive": True}, "process": {"positive": True},
+    "lanes": {"minimum": 1}, "power_busy": {"positive": True}, "power_idle": {}, "price": {},
+}  # fmt: skip
+"""Figure of a device -> its legal range, as arguments of check_number; None is legal where it is the default."""
+
+
 @dataclass(frozen=True)
 class Device:
     """One processor; it runs ``streams`` operators at a time.
@@ -98,33 +108,15 @@ class Device:
             if family not in FAMILIES:
                 raise PlatformError(f"{who}: efficiency of unknown family {family!r}; {suggestion(family, FAMILIES)}")
             check_number(share, f"{who}: efficiency of {family}", PlatformError, positive=True, maximum=1.0)
-        check_number(self.memory_bandwidth, f"{who}: memory_bandwidth", PlatformError, positive=True)
-        check_number(self.memory_capacity, f"{who}: memory_capacity", PlatformError, positive=True, finite=False)
-        if self.memory_reserve is not None:
-            check_number(self.memory_reserve, f"{who}: memory_reserve", PlatformError)
-            if self.memory_reserve >= self.memory_capacity:
-                raise PlatformError(
-                    f"{who}: memory_reserve is {self.memory_reserve:g}; memory_capacity, {self.memory_capacity:g}, "
-                    "must be more"
-                )
-        check_number(self.launch_overhead, f"{who}: launch_overhead", PlatformError)
-        check_number(self.streams, f"{who}: streams", PlatformError, minimum=1)
-        if self.memory_efficiency is not None:
-            check_number(self.memory_efficiency, f"{who}: memory_efficiency", PlatformError, positive=True, maximum=1.0)
-        if self.processors is not None:
-            check_number(self.processors, f"{who}: processors", PlatformError, minimum=1)
-        if self.cache_bytes is not None:
-            check_number(self.cache_bytes, f"{who}: cache_bytes", PlatformError, positive=True)
-        if self.power_limit is not None:
-            check_number(self.power_limit, f"{who}: power_limit", PlatformError, positive=True)
-        if self.process is not None:
-            check_number(self.process, f"{who}: process", PlatformError, positive=True)
-        if self.lanes is not None:
-            check_number(self.lanes, f"{who}: lanes", PlatformError, minimum=1)
-        for name in ("power_busy", "power_idle", "price"):
+        for name, rule in _FIGURES.items():
             value = getattr(self, name)
-            if value is not None:
-                check_number(value, f"{who}: {name}", PlatformError, positive=name == "power_busy")
+            if value is not None or self.__dataclass_fields__[name].default is not None:
+                check_number(value, f"{who}: {name}", PlatformError, **rule)
+        if self.memory_reserve is not None and self.memory_reserve >= self.memory_capacity:
+            raise PlatformError(
+                f"{who}: memory_reserve is {self.memory_reserve:g}; memory_capacity, {self.memory_capacity:g}, "
+                "must be more"
+            )
         if self.power_idle is not None and self.power_busy is None:
             raise PlatformError(f"{who}: power_idle is given without power_busy: give both")
         if self.power_busy is not None and self.power_idle is not None and self.power_idle > self.power_busy:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -159,23 +160,21 @@ class Platform:
     @cached_property
     def bandwidth(self) -> FloatArray:
         """[d, d] payload bandwidth of the route's narrowest link [byte/s]; inf on the diagonal."""
-        matrix = np.full((len(self), len(self)), np.inf)
-        for a in range(len(self)):
-            for target in range(len(self)):
-                if a != target:
-                    matrix[a, target] = min(link.bandwidth * link.efficiency for link in self.route(a, target))
-        return frozen(matrix)
+        d = range(len(self))
+        routes = [[self.route(a, b) for b in d] for a in d]
+        return frozen(
+            np.array([[min(map(_rate, route), default=math.inf) for route in row] for row in routes], np.float64)
+        )
 
     @cached_property
     def routes(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Arrays of :class:`hetgym.problem.Routes`: [d * d + 1] pointers, [r] link numbers, [l] bandwidths [byte/s]."""
         number = {link: k for k, link in enumerate(self.links)}
         pointer, crossed = [0], []
-        for a in range(len(self)):
-            for target in range(len(self)):
-                crossed += [number[link] for link in self.route(a, target)] if a != target else []
-                pointer.append(len(crossed))
-        rates = [link.bandwidth * link.efficiency for link in self.links]
+        for a, b in product(range(len(self)), repeat=2):
+            crossed += [number[link] for link in self.route(a, b)]
+            pointer.append(len(crossed))
+        rates = [_rate(link) for link in self.links]
         return np.array(pointer, np.int32), np.array(crossed, np.int32), np.array(rates, np.float64)
 
     @cached_property
@@ -295,6 +294,11 @@ def _shortest(
                     longer = (*route, link)
                     heapq.heappush(heap, (_total(longer), hops + 1, (*names, link.end), longer))
     return found
+
+
+def _rate(link: Link) -> float:
+    """Bandwidth that payload reaches [byte/s]."""
+    return link.bandwidth * link.efficiency
 
 
 def _total(route: Sequence[Link]) -> float:

@@ -23,7 +23,7 @@ from hetgym._input.files import as_path
 from hetgym._kernels.records import record
 from hetgym._sums import summed
 from hetgym._text import brief
-from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen
+from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen, numbers
 from hetgym.errors import ProblemError
 from hetgym.graph import topology
 from hetgym.weights import SharedWeights, read_shared, unshared
@@ -218,19 +218,12 @@ class Problem(Deferred):
         self.asynchronous: BoolArray = (
             _all(False, d) if asynchronous is False else frozen(np.array(np.broadcast_to(asynchronous, (d,)), np.bool_))
         )
-        alone = isinstance(occupancy, float) and occupancy == 1.0
-        self.occupancy = (
-            _all(1.0, n, d)
-            if alone
-            else self._real("occupancy", tables.broadcast(occupancy, (n, d), "occupancy", name), (n, d))
-        )
-        if not alone and not ((self.occupancy > 0) & (self.occupancy <= 1)).all():
+        self.occupancy = self._usually(1.0, "occupancy", occupancy, (n, d))
+        if self.occupancy is not _all(1.0, n, d) and not ((self.occupancy > 0) & (self.occupancy <= 1)).all():
             i, a = (int(k) for k in np.argwhere(~((self.occupancy > 0) & (self.occupancy <= 1)))[0])
             raise self._wrong(f"occupancy[{i}, {a}] is {self.occupancy[i, a]}; it must be above 0 and at most 1")
         self.power_busy, self.power_idle, self.price = (
-            _all(0.0, d)
-            if isinstance(value, float) and value == 0.0
-            else self._real(what, tables.broadcast(value, (d,), what, name), (d,))
+            self._usually(0.0, what, value, (d,))
             for what, value in (("power_busy", power_busy), ("power_idle", power_idle), ("price", price))
         )
         if self.power_idle is not self.power_busy and (self.power_idle > self.power_busy).any():
@@ -251,10 +244,8 @@ class Problem(Deferred):
 
     def _real(self, what: str, values: npt.ArrayLike, shape: tuple[int, ...], finite: bool = True) -> FloatArray:
         """Check one array of non-negative numbers and freeze a C-contiguous copy of it."""
-        try:
-            array = np.array(values, np.float64, order="C")
-        except (OverflowError, TypeError, ValueError) as cause:
-            raise self._wrong(f"{what} is not an array of numbers ({cause})") from cause
+        unlike = f"problem {self.name!r}: {what} is not an array of numbers"
+        array = np.array(numbers(values, unlike, ProblemError), order="C")
         if array.shape != shape:
             raise self._wrong(f"{what} has shape {array.shape}, expected {shape}")
         if not tables.all_within(array.reshape(-1), finite):
@@ -264,6 +255,12 @@ class Problem(Deferred):
             rule = f"between 0 and {tables.LARGEST:g}{'' if finite else ', or infinite'}"
             raise self._wrong(f"{what}[{where}] is {array[at]}; it must be {rule}")
         return frozen(array)
+
+    def _usually(self, usual: float, what: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+        """As :meth:`_real`, for one number or an array; of the usual number, the array that problems share."""
+        if isinstance(value, float) and value == usual:
+            return _all(usual, *shape)
+        return self._real(what, tables.broadcast(value, shape, what, self.name), shape)
 
     def _between(self, what: str, values: npt.ArrayLike, d: int, diagonal: float) -> FloatArray:
         """Check a device-to-device matrix and set its diagonal to the conventional value."""
@@ -444,7 +441,7 @@ class Problem(Deferred):
         >>> problem
         Problem('problem', 2 operators, 1 edges, 2 devices)
         """
-        table = tables.table(cost, name)
+        table = numbers(cost, f"problem {name!r}: cost is not a table of numbers", ProblemError)
         if table.ndim != 2:
             raise ProblemError(f"problem {name!r}: cost has shape {table.shape}, expected [operators, devices]")
         n, d = table.shape
@@ -581,26 +578,10 @@ class Problem(Deferred):
         """The arrays that kernels take."""
         position = np.empty(self.num_operators, np.int32)
         position[self.topological_order] = np.arange(self.num_operators, dtype=np.int32)
-        return ProblemArrays(
-            self.cost,
-            self.successors.pointer,
-            self.successors.node,
-            self.edge_source,
-            self.predecessors.pointer,
-            self.predecessors.node,
-            self.predecessors.edge,
-            self.edge_bytes,
-            self.edge_tensor,
-            self.latency,
-            self.bandwidth,
-            self.topological_order,
-            frozen(position),
-            self.route_pointer,
-            self.route_link,
-            self.link_bandwidth,
-            self.asynchronous,
-            self.occupancy,
-        )
+        made: dict[str, Any] = {"position": frozen(position)}
+        made["successor_pointer"], made["successor"], _ = self.successors
+        made["predecessor_pointer"], made["predecessor"], made["predecessor_edge"] = self.predecessors
+        return ProblemArrays(*(made[name] if name in made else getattr(self, name) for name in ProblemArrays._fields))
 
     @property
     def model_bytes(self) -> float:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hetgym._kernels.jit import lean
 from hetgym._text import brief
-from hetgym._types import FloatArray, IntArray, frozen
+from hetgym._types import FloatArray, IntArray, frozen, numbers
 from hetgym.errors import InvalidSchedule, ProblemError, shown
 from hetgym.errors import size as amount
 from hetgym.problem import Problem
@@ -122,7 +122,6 @@ class Schedule:
         made.__dict__.update(
             assignment=frozen(assignment.copy()),
             order=tuple(rows),
-            priority=None,
             start=None if start is None else frozen(start.copy()),
             finish=None if finish is None else frozen(finish.copy()),
             model=model,
@@ -215,20 +214,14 @@ def _rows(order: Sequence[npt.ArrayLike]) -> tuple[IntArray, ...]:
 
 
 def _whole_numbers(values: npt.ArrayLike, what: str) -> IntArray:
-    try:
-        array = np.asarray(values, np.float64)
-    except (OverflowError, TypeError, ValueError) as cause:
-        raise InvalidSchedule(f"{what} is not a list of operator or device numbers ({cause})") from cause
+    array = numbers(values, f"{what} is not a list of operator or device numbers", InvalidSchedule)
     if array.ndim != 1 or not (np.abs(array) < 2**31).all() or (array != np.floor(array)).any():
         raise InvalidSchedule(f"{what} must be a flat list of whole numbers")
     return frozen(array.astype(np.int32))
 
 
 def _numbers(values: npt.ArrayLike, what: str, n: int) -> FloatArray:
-    try:
-        array = np.array(values, np.float64)
-    except (OverflowError, TypeError, ValueError) as cause:
-        raise InvalidSchedule(f"{what} is not a list of numbers ({cause})") from cause
+    array = numbers(values, f"{what} is not a list of numbers", InvalidSchedule).copy()
     if array.shape != (n,) or not np.isfinite(array).all():
         raise InvalidSchedule(f"{what} must hold one finite number for each of the {n} operators")
     return frozen(array)

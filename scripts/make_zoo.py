@@ -18,9 +18,11 @@ import transformers
 from torch import Tensor, nn
 from zoo_networks import NASNetA, UnrolledLSTM
 
+from hetgym._input.files import write_text
+from hetgym.errors import GraphError
 from hetgym.graph import DataflowGraph, from_onnx, from_torch, zoo
 from hetgym.graph.parametric import parametric
-from hetgym.graph.serialization import dumps, write_text
+from hetgym.graph.serialization import dumps
 
 LIGHT = {
     "alexnet": "bvlc_alexnet",
@@ -100,7 +102,7 @@ def main() -> None:
     known = importers()
     for name in parser.parse_args().names or sorted(known):
         path = zoo.FOLDER / f"{name}.json.gz"
-        write_text(dumps(parametric(known[name])), path)
+        write_text(path, dumps(parametric(known[name])), GraphError)
         graph = zoo.load(name)
         size = f"{len(graph):5} operators {len(graph.edges):5} edges {graph.flops.sum() / 1e9:8.2f} GFLOP"
         print(f"{name:14} {size} {path.stat().st_size:7} B")

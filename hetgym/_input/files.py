@@ -3,6 +3,7 @@
 import errno
 import gzip
 import io
+import json
 import os
 import secrets
 import stat
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from hetgym.errors import HetgymError, shown
+from hetgym.errors import ConfigError, HetgymError, shown
 
 _PIECE = 1 << 22  # bytes per read
 
@@ -57,9 +58,12 @@ def read_unpacked(path: Path, limit: int, error: Refusal) -> bytes:
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            return _unpacked(file, path, limit, error)
+            unpacked = read_pieces(file, limit)
     except (OSError, EOFError, zlib.error) as cause:  # OSError: gzip.BadGzipFile
         raise error(f"{path}: damaged gzip file ({cause})") from cause
+    if unpacked is None:
+        raise error(f"{path}: longer than {amount(limit)}")
+    return unpacked
 
 
 def read_text(path: Path, limit: int, error: Refusal) -> str:
@@ -106,6 +110,13 @@ def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         raise
 
 
+def write_json(path: Path, content: object) -> Path:
+    """Write a JSON file atomically, and return its path; NaN is a ValueError."""
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    atomic_write(path, lambda file: file.write(text.encode()))
+    return path
+
+
 def packed(data: bytes) -> bytes:
     """Gzip data; equal data give equal bytes under every Python and system: the header has no time and names Unix."""
     found = gzip.compress(data, 9, mtime=0)
@@ -118,6 +129,18 @@ def write_bytes(path: Path, data: bytes, error: Refusal) -> None:
         atomic_write(path, lambda file: file.write(data))
     except (OSError, ValueError) as cause:
         raise error(f"{path}: cannot be written ({reason(cause)})") from cause
+
+
+def write_text(path: Path, text: str, error: Refusal) -> None:
+    """As :func:`write_bytes`, for UTF-8 text, which is gzipped if the file's name ends in ``.gz``."""
+    write_bytes(path, packed(text.encode()) if path.suffix == ".gz" else text.encode(), error)
+
+
+def check_run_name(name: str) -> str:
+    """The name of a run, which is the name of its folder; ConfigError if it is empty, or a path."""
+    if Path(name).name != name or name in (".", "..", ""):
+        raise ConfigError(f"a run's name must be a single word, not a path such as {name!r}; --out sets the folder")
+    return name
 
 
 def check_writable(path: Path, error: Refusal) -> None:
@@ -151,12 +174,12 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
 
 
-def _unpacked(file: gzip.GzipFile, path: Path, limit: int, error: Refusal) -> bytes:
-    """Decompress a whole file piece by piece: its decompressed size is not known in advance."""
+def read_pieces(file: IO[bytes] | gzip.GzipFile, limit: int) -> bytes | None:
+    """The rest of a file that is unpacked as it is read, so that its size is not known; None if above the limit."""
     pieces, size = [], 0
     while piece := file.read(_PIECE):
         pieces.append(piece)
         size += len(piece)
         if size > limit:
-            raise error(f"{path}: longer than {amount(limit)}")
+            return None
     return b"".join(pieces)

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from hetgym.errors import shown
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _NOUNS = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+
+Key = TypeVar("Key", bound=Hashable)
 
 DEPTH = 64  # Deepest nesting that is accepted; hetgym's own documents nest at most ten deep
 
@@ -39,7 +41,7 @@ def parse(
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise error(f"{where}: field {_repeated(key for key, _ in pairs)!r} appears twice in an object")
+            raise error(f"{where}: field {repeated(key for key, _ in pairs)!r} appears twice in an object")
         return found
 
     def refuse(word: str) -> float:
@@ -96,13 +98,14 @@ def nesting(text: str) -> tuple[int, int]:
     return int(np.cumsum(steps, dtype=np.int32).max(initial=0)), int(opening.sum())
 
 
-def _repeated(keys: Iterable[str]) -> str:
-    seen: set[str] = set()
+def repeated(keys: Iterable[Key]) -> Key | None:
+    """The first key that appeared before; None if all differ."""
+    seen: set[Key] = set()
     for key in keys:
         if key in seen:
             return key
         seen.add(key)
-    raise AssertionError("no key appears twice")
+    return None
 
 
 def noun(value: object) -> str:

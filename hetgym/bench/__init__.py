@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from hetgym.bench.paper_pictures import draw_boxes as draw_boxes
     from hetgym.bench.paper_pictures import draw_profiles as draw_profiles
     from hetgym.bench.paper_pictures import draw_ranks as draw_ranks
-    from hetgym.bench.pareto import Measured as Measured
     from hetgym.bench.pareto import measure as measure
     from hetgym.bench.pareto import with_gaps as with_gaps
     from hetgym.bench.profiles import Profile as Profile
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from hetgym.bench.ranks import holm as holm
     from hetgym.bench.ranks import rankings as rankings
     from hetgym.bench.ray_executor import on_ray as on_ray
+    from hetgym.bench.rows import Measured as Measured
     from hetgym.bench.rows import Row as Row
     from hetgym.bench.runner import Result as Result
     from hetgym.bench.runner import run as run

@@ -1,14 +1,14 @@
 """The folder of one run: rows, results, traces and the report."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hetgym._input.files import atomic_write
+from hetgym._input.files import atomic_write, check_run_name
+from hetgym._text import file_stem
 from hetgym.bench.rows import Row, RowsFile
 from hetgym.bench.sink import Sink
 from hetgym.errors import ConfigError, unknown_name
@@ -90,7 +90,7 @@ class RunFolder(Sink):
     def _write_trace(self, spec: ProblemSpec, trace: Trace) -> None:
         folder = self.path / "traces"
         folder.mkdir(exist_ok=True)
-        name = "__".join(re.sub(r"[^\w.@+-]+", "-", part) for part in (spec.name, trace.scheduler, trace.runtime))
+        name = "__".join(map(file_stem, (spec.name, trace.scheduler, trace.runtime)))
         with naming(folder / f"{name}.json") as path:
             trace.save_chrome(path)
 
@@ -122,9 +122,7 @@ def naming(path: Path) -> Iterator[Path]:
 
 def make_folder(root: Path, name: str = "", force: bool = False) -> Path:
     """The folder of a run; see :class:`RunFolder`, but that files of an earlier run stay."""
-    if name and (Path(name).name != name or name in (".", "..")):
-        raise ConfigError(f"a run's name must be a single word, not a path such as {name!r}; --out sets the folder")
-    path = root / name if name else _fresh(root)
+    path = root / check_run_name(name) if name else _fresh(root)
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()) and not force:

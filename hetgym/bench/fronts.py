@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hetgym.bench.pareto import Measured
+from hetgym.bench.rows import Measured
 from hetgym.bench.significance import mean_intervals, probability_below_zero
 
 LATE = 1.1  # A budget is kept if exceeded by at most this factor: searches look at the clock now and then

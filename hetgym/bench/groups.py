@@ -46,25 +46,17 @@ def _family(row: Row, traits: Traits) -> tuple[int, str]:
     return 0, "textbook" if row.platform == "textbook" else row.graph.partition("-")[0]
 
 
-def _size(row: Row, traits: Traits) -> tuple[int, str]:
-    return _binned(row.n, SIZES, 1)
-
-
-def _devices(row: Row, traits: Traits) -> tuple[int, str]:
-    return row.devices, str(row.devices)
-
-
 def _ccr(row: Row, traits: Traits) -> tuple[int, str]:
     return _binned(traits.ccr[row.problem], CCRS, 0) if row.problem in traits.ccr else (-1, "unknown")
 
 
-def _platform(row: Row, traits: Traits) -> tuple[int, str]:
-    return 0, row.platform or "-"
-
-
 COLUMNS: dict[str, Callable[[Row, Traits], tuple[int, str]]] = {
-    "family": _family, "size": _size, "devices": _devices, "ccr": _ccr, "platform": _platform,
-}  # fmt: skip
+    "family": _family,
+    "size": lambda row, _: _binned(row.n, SIZES, 1),
+    "devices": lambda row, _: (row.devices, str(row.devices)),
+    "ccr": _ccr,
+    "platform": lambda row, _: (0, row.platform or "-"),
+}
 """Properties by which problems can be grouped."""
 
 

@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from hetgym._input.json import repeated
 from hetgym._text import finite
 from hetgym._version import VERSION
 from hetgym.bench.comparison import pick_reference
@@ -71,11 +72,9 @@ class Job:
     def __post_init__(self) -> None:
         if not self.specs or not self.schedulers or not self.runtimes:
             raise ConfigError(f"{self.title}: a run needs at least one problem, one scheduler and one runtime")
-        seen: set[str] = set()
-        for spec in self.specs:
-            if spec.name in seen:
-                raise ConfigError(f"{self.title}: two problems are named {spec.name!r}; rows could not be told apart")
-            seen.add(spec.name)
+        twice = repeated(spec.name for spec in self.specs)
+        if twice is not None:
+            raise ConfigError(f"{self.title}: two problems are named {twice!r}; rows could not be told apart")
         self.evaluation.check()
         pick_reference(self.evaluation.reference, [scheduler.name for scheduler in self.schedulers])
         if self.evaluation.pareto:
@@ -194,6 +193,9 @@ def explain(switches: Runtime) -> str:
     return "; ".join([_COMMUNICATION.get(switches.communication, switches.communication), *others])
 
 
+_TOLD = ("name", "kind", "citation", "summary", "complexity", "plans_for")  # what results say of a scheduler
+
+
 def _document(job: Job, result: Result, summary: Sequence[Line], started: str, executor: str) -> dict[str, Any]:
     document = {
         "format": "hetgym-results",
@@ -209,17 +211,7 @@ def _document(job: Job, result: Result, summary: Sequence[Line], started: str, e
         "executor": executor,
         "machine": {"system": machine.platform(), "processor": _processor(), "cores": os.cpu_count() or 0},
         "runtimes": {name: explain(runtime(name)) for name in job.runtimes},
-        "schedulers": [
-            {
-                "name": b.name,
-                "kind": b.kind,
-                "citation": b.citation,
-                "summary": b.summary,
-                "complexity": b.complexity,
-                "plans_for": b.plans_for,
-            }
-            for b in job.schedulers
-        ],
+        "schedulers": [{key: getattr(row, key) for key in _TOLD} for row in job.schedulers],
         "summary": [line.to_dict() for line in summary],
         "summary_by_platform": {
             name: [line.to_dict() for line in lines] for name, lines in by_platform(result.rows).items()

@@ -1,6 +1,7 @@
 """The running loop: attempts come from an executor one by one, become rows, and are handed on."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from hetgym import metrics
@@ -12,7 +13,6 @@ from hetgym.bench.sink import Sink
 from hetgym.planning import Baseline
 from hetgym.problem import Problem
 from hetgym.sim.energy import has_power, has_price
-from hetgym.workloads import ProblemSpec
 
 
 class Progress(NamedTuple):
@@ -39,9 +39,8 @@ class Loop:
         self.runtimes = tuple(runtimes)
         self.total = total
         self.sink = sink or Sink()
-        self.rows: list[
-            Row
-        ] = []  # of all attempts so far, also after an interrupt; those of finished problems have gaps
+        # of all attempts so far, also after an interrupt; those of finished problems have gaps
+        self.rows: list[Row] = []
         self.done = 0  # number of schedules so far
         self._tell = progress or (lambda step: None)
 
@@ -78,41 +77,25 @@ class Loop:
 
 def _rows(case: Case, baseline: Baseline, runtimes: Sequence[str], made: Attempt) -> list[Row]:
     """A row for each runtime."""
-    if case.built is None:
-        return [_blank(case.spec, baseline, runtime, made.status) for runtime in runtimes]
-    problem, reference = case.built
-    return [
-        _row(case.spec, problem, baseline, runtime, made, reference)
-        if runtime in made.traces
-        else _blank(case.spec, baseline, runtime, made.failures.get(runtime, made.status), problem)
-        for runtime in runtimes
-    ]
+    spec, problem = case.spec, case.built[0] if case.built else None
+    names = (spec.name, spec.graph, spec.platform)
+    sizes = (problem.num_operators, problem.num_edges, problem.num_devices) if problem else (0, 0, 0)
+    rows = []
+    for runtime in runtimes:
+        status = made.failures.get(runtime, made.status)
+        row = Row(*names, *sizes, baseline.name, baseline.kind, runtime, status=status)
+        rows.append(_filled(row, *case.built, made) if case.built and runtime in made.traces else row)
+    return rows
 
 
-def _blank(spec: ProblemSpec, baseline: Baseline, runtime: str, status: str, problem: Problem | None = None) -> Row:
-    n, edges, devices = (problem.num_operators, problem.num_edges, problem.num_devices) if problem else (0, 0, 0)
-    return Row(
-        spec.name, spec.graph, spec.platform, n, edges, devices, baseline.name, baseline.kind, runtime, status=status
-    )
-
-
-def _row(
-    spec: ProblemSpec, problem: Problem, baseline: Baseline, runtime: str, made: Attempt, reference: Reference
-) -> Row:
-    trace = made.traces[runtime]
+def _filled(row: Row, problem: Problem, reference: Reference, made: Attempt) -> Row:
+    """The row of a legal schedule, with what its run gave."""
+    runtime, trace = row.runtime, made.traces[row.runtime]
     makespan = trace.makespan
     faster = metrics.speedup(makespan, reference.single_device[runtime])
     bound = max(reference.lower_bound[runtime], made.bounds.get(runtime, 0.0))
-    return Row(
-        problem=spec.name,
-        graph=spec.graph,
-        platform=spec.platform,
-        n=problem.num_operators,
-        edges=problem.num_edges,
-        devices=problem.num_devices,
-        scheduler=baseline.name,
-        kind=baseline.kind,
-        runtime=runtime,
+    return replace(
+        row,
         makespan_s=makespan,
         slr=metrics.schedule_length_ratio(makespan, reference.critical_path),
         speedup=faster,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hetgym.bench.pareto_picture import PALETTE, TICKS, height, save
+from hetgym.bench.pareto_picture import PALETTE, TICKS, canvas, height, save
 from hetgym.bench.profiles import Profile, widest
 from hetgym.bench.ranks import EXTRA, Ranking
 from hetgym.errors import require
@@ -46,7 +46,7 @@ def draw_profiles(found: Sequence[Profile], path: str | Path | None = None) -> F
     """
     shown = found[:CURVES]
     with drawing("drawing performance profiles"):
-        figure = _figure(WIDTH, 3.1)
+        figure = canvas(WIDTH, 3.1)
         axes = figure.add_axes((0.085, 0.14, 0.635, 0.83))
         end = widest(shown)
         for k, profile in enumerate(shown):
@@ -74,7 +74,7 @@ def draw_boxes(gaps: dict[str, list[float]], path: str | Path | None = None) -> 
     with drawing("drawing box plots"):
         from matplotlib.cbook import boxplot_stats
 
-        figure = _figure(WIDTH, 0.75 + 0.235 * max(len(shown), 2))
+        figure = canvas(WIDTH, 0.75 + 0.235 * max(len(shown), 2))
         axes = figure.add_subplot()
         for row, values in enumerate(shown.values()):
             (box,) = boxplot_stats([values])
@@ -120,7 +120,7 @@ def draw_ranks(ranking: Ranking, path: str | Path | None = None) -> Figure:
     below = 0.6 + 0.32 * len(bars)  # where the names begin, in rows under the axis
     tall = below + half + 0.3
     with drawing("drawing critical differences"):
-        figure = _figure(WIDTH, 0.5 + 0.21 * tall)
+        figure = canvas(WIDTH, 0.5 + 0.21 * tall)
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
         wide = high - low
         side = 0.42 * wide  # room for names on both sides
@@ -153,15 +153,6 @@ def draw_ranks(ranking: Ranking, path: str | Path | None = None) -> Figure:
             reach = 0.006 * wide
             axes.plot([ranks[a] - reach, ranks[b] + reach], [y, y], color=_INK, linewidth=2.6, solid_capstyle="butt")
         return _saved(figure, path)
-
-
-def _figure(width: float, tall: float) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, tall), dpi=200, layout=None)
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def _plain(axes: Any, grid: str = "both") -> None:

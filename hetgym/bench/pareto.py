@@ -19,7 +19,7 @@ from hetgym._text import duration
 from hetgym.bench.case import Case
 from hetgym.bench.executor import Batch, Here
 from hetgym.bench.loop import Loop, Tell
-from hetgym.bench.rows import Row, shortest
+from hetgym.bench.rows import Measured, Row, shortest
 from hetgym.bench.runner import as_specs
 from hetgym.planning import Baseline, get
 from hetgym.problem import Problem
@@ -28,28 +28,6 @@ from hetgym.workloads import ProblemSpec
 UNLIMITED = 2**62  # Budget of work of a search that is limited by time only
 SPARE = 0.1  # A search that ends by itself within this share of its budget is not run again with a longer one
 REPEATS = 5  # Calls of a scheduler without a budget that are timed, if they are quick
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Result of one scheduler on one problem under one runtime, within a budget or without."""
-
-    # problem, scheduler, kind, runtime: names
-    problem: str
-    scheduler: str
-    kind: str
-    runtime: str
-    budget_s: float | None  # the budget [s]; None for schedulers that take none
-    seconds: float | None = None  # the measured time [s]; None if it failed
-    makespan_s: float | None = None  # simulated makespan [s]; None if it failed
-    best_known_s: float | None = None  # the best known makespan, None if the problem's suite does not say [s]
-    # excess over the shortest makespan that is known or was measured; None until all is measured
-    gap: float | None = None
-    status: str = "ok"  # `"ok"`, or the sentence that says what went wrong
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready mapping."""
-        return vars(self).copy()
 
 
 @dataclass

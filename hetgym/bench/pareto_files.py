@@ -7,7 +7,7 @@ from pathlib import Path
 from hetgym._text import csv_text, finite
 from hetgym.bench.evaluation import Pareto
 from hetgym.bench.folder import RunFolder, naming
-from hetgym.bench.pareto import Measured
+from hetgym.bench.rows import Measured
 
 COLUMNS = tuple(field.name for field in fields(Measured))  # Header of `pareto.csv`
 

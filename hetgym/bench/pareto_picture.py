@@ -55,16 +55,12 @@ def curves(found: Sequence[Point], runtime: str) -> dict[str, list[Point]]:
 
 
 def draw(found: Sequence[Point], front: Sequence[Point], runtime: str, title: str, path: Path | None = None) -> Figure:
-    """Draw quality against time of one runtime with matplotlib's Agg canvas: no display is needed.
+    """Draw quality against time of one runtime.
 
     ``front`` are the points that no other beats in both time and gap. ``path`` and errors are those of :func:`save`.
     """
     require("matplotlib", "plot", "drawing quality against time")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 6.6), dpi=120)
-    FigureCanvasAgg(figure)
+    figure = canvas(11, 6.6, 120)
     axes = figure.add_axes((0.075, 0.095, 0.775, 0.82))
     lines = curves(found, runtime)
     singles = [p for p in found if p.runtime == runtime and p.scheduler not in lines]
@@ -80,6 +76,16 @@ def draw(found: Sequence[Point], front: Sequence[Point], runtime: str, title: st
     axes.set_ylabel("mean gap to the best known makespan", color=_SOFT)
     if path is not None:
         save(figure, path)
+    return figure
+
+
+def canvas(width: float, tall: float, dpi: int = 200) -> Figure:
+    """An empty picture [inch] on matplotlib's Agg canvas: no display is needed."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, tall), dpi=dpi)
+    FigureCanvasAgg(figure)
     return figure
 
 

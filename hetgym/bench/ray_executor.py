@@ -140,8 +140,7 @@ class _Flow:
         except (errors.WorkerCrashedError, errors.NodeDiedError):
             return Attempt(status=f"the process that ran it was killed or crashed, {RETRIES + 1} times")
         except errors.RayError as error:
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            return Attempt(status=f"the Ray task failed: {lines[-1] if lines else type(error).__name__}")
+            return Attempt(status=f"the Ray task failed: {_ray.last_line(error)}")
 
 
 def _sent(ray: ModuleType, baseline: Baseline) -> Reference:

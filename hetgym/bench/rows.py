@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from hetgym import metrics
 from hetgym._text import csv_text
@@ -58,28 +58,30 @@ class Row:
 COLUMNS = tuple(field.name for field in fields(Row))  # Header of `rows.csv`
 
 
-class Measured(Protocol):
-    """The columns that rows of all tables share."""
+@dataclass(frozen=True)
+class Measured:
+    """Result of one scheduler on one problem under one runtime, within a budget or without."""
 
-    @property
-    def problem(self) -> str:
-        """Name of the problem."""
+    # problem, scheduler, kind, runtime: names
+    problem: str
+    scheduler: str
+    kind: str
+    runtime: str
+    budget_s: float | None  # the budget [s]; None for schedulers that take none
+    seconds: float | None = None  # the measured time [s]; None if it failed
+    makespan_s: float | None = None  # simulated makespan [s]; None if it failed
+    best_known_s: float | None = None  # the best known makespan, None if the problem's suite does not say [s]
+    # excess over the shortest makespan that is known or was measured; None until all is measured
+    gap: float | None = None
+    status: str = "ok"  # `"ok"`, or the sentence that says what went wrong
 
-    @property
-    def runtime(self) -> str:
-        """Name of the runtime."""
-
-    @property
-    def makespan_s(self) -> float | None:
-        """Simulated makespan [s]; None if it failed."""
-
-    @property
-    def best_known_s(self) -> float | None:
-        """The best known makespan, None if there is none [s]."""
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready mapping."""
+        return vars(self).copy()
 
 
 def shortest(
-    rows: Iterable[Measured], before: Mapping[tuple[str, str], float] | None = None
+    rows: Iterable[Row | Measured], before: Mapping[tuple[str, str], float] | None = None
 ) -> dict[tuple[str, str], float]:
     """(problem, runtime) -> the shortest makespan that is in the rows, known to them, or known ``before`` [s]."""
     least = dict(before or {})

@@ -14,6 +14,8 @@ from hetgym.bench.summary import Line
 
 FACTORS = (1.0, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0)  # Factors of the table of performance profiles
 
+_TWO, _THREE = "{:.2f}".format, "{:.3f}".format  # numbers with so many digits
+
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -95,8 +97,8 @@ def summary_tables(lines: Sequence[Line], title: str) -> list[PaperTable]:
     columns = (
         Column("scheduler", "scheduler"), Column("kind", "kind"),
         Column("gap_to_best", "gap to best [%]", _percent, min),
-        Column("gap_to_bound", "gap to bound [%]", _percent, min), Column("slr", "SLR", _three, min),
-        Column("speedup", "speed-up", _two, max), Column("wins", "wins", str, max), Column("problems", "problems"),
+        Column("gap_to_bound", "gap to bound [%]", _percent, min), Column("slr", "SLR", _THREE, min),
+        Column("speedup", "speed-up", _TWO, max), Column("wins", "wins", str, max), Column("problems", "problems"),
         Column("failed", "failed"), Column("schedule_seconds", "time to schedule", duration),
     )  # fmt: skip
     caption = "Schedulers on {title} under the runtime {runtime}: means over problems, the smallest gap first."
@@ -114,9 +116,9 @@ def summary_tables(lines: Sequence[Line], title: str) -> list[PaperTable]:
 def against_tables(lines: Sequence[Against], title: str) -> list[PaperTable]:
     """The comparisons with the reference of each runtime, the smallest ratio first."""
     columns = (
-        Column("scheduler", "scheduler"), Column("ratio", "ratio", _three, min), Column("low", "low", _three),
-        Column("high", "high", _three), Column("better", "better"), Column("equal", "equal"), Column("worse", "worse"),
-        Column("probability", "probability", _three),
+        Column("scheduler", "scheduler"), Column("ratio", "ratio", _THREE, min), Column("low", "low", _THREE),
+        Column("high", "high", _THREE), Column("better", "better"), Column("equal", "equal"), Column("worse", "worse"),
+        Column("probability", "probability", _THREE),
     )  # fmt: skip
     able = sorted((line for line in lines if line.comparison), key=lambda line: line.to_dict()["ratio"])
     return [
@@ -162,7 +164,7 @@ def rank_tables(found: Sequence[Ranking], title: str) -> list[PaperTable]:
                 f"Mean ranks on {where}. Friedman's test: chi-squared {ranking.statistic:.2f}, p = "
                 f"{_probability(ranking.p_value)}; critical difference of Nemenyi's test at the level "
                 f"{ranking.alpha:g}: {ranking.critical_difference:.2f}.",
-                (Column("scheduler", "scheduler"), Column("mean_rank", "mean rank", _two, min)),
+                (Column("scheduler", "scheduler"), Column("mean_rank", "mean rank", _TWO, min)),
                 [
                     {"scheduler": name, "mean_rank": value}
                     for name, value in zip(ranking.schedulers, ranking.mean_ranks, strict=True)
@@ -172,7 +174,7 @@ def rank_tables(found: Sequence[Ranking], title: str) -> list[PaperTable]:
         columns = (
             Column("first", "first"),
             Column("second", "second"),
-            Column("ratio", "ratio", _three),
+            Column("ratio", "ratio", _THREE),
             Column("p_value", "p", _probability),
             Column("adjusted", "p (Holm)", _probability),
         )
@@ -185,7 +187,7 @@ def profile_tables(found: Sequence[Profile], title: str, ranking: Sequence[str])
     """Performance profiles at :data:`FACTORS`, a table for each runtime."""
     columns = (
         Column("scheduler", "scheduler"),
-        *(Column(f"{factor:g}", f"{factor:g}", _two, max) for factor in FACTORS),
+        *(Column(f"{factor:g}", f"{factor:g}", _TWO, max) for factor in FACTORS),
     )
     return [
         PaperTable(
@@ -210,14 +212,6 @@ def _place(ranking: Sequence[str]) -> Callable[[str], tuple[int, str]]:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.2f}" if math.isfinite(value) else "–"
-
-
-def _two(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _three(value: float) -> str:
-    return f"{value:.3f}"
 
 
 def _probability(value: float) -> str:

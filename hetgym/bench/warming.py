@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Thread
-from types import TracebackType
 
 from hetgym._kernels import jit
 from hetgym._kernels.interpreted import compile_at_once
@@ -73,9 +72,7 @@ class Kernels:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def _end(self) -> None:

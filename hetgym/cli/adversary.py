@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hetgym._text import file_stem
 from hetgym.cli.options import (
     ForceOption,
     ImportOption,
@@ -85,9 +84,8 @@ def adversary(
         "seed": seed,
     }
     for row in {row.name: row for pair in pairs for row in pair}.values():
-        search(
-            row, row, **options | {"budget": min(problems, 1)}
-        )  # compiles, and refuses what cannot work before a file is written
+        # This compiles, and refuses what cannot work before a file is written.
+        search(row, row, **options | {"budget": min(problems, 1)})
     return _run(pairs, [row.name for row in others], options, make_folder(out, name, force), as_json)
 
 
@@ -112,7 +110,7 @@ def _run(
     pairs: Sequence[tuple[Any, Any]], columns: Sequence[str], options: dict[str, Any], folder: Path, as_json: bool
 ) -> int:
     """Search for each pair, write and show what is found; returns the exit code."""
-    from hetgym._input.files import atomic_write
+    from hetgym._input.files import write_json
     from hetgym.bench.adversarial import adversary as search
     from hetgym.bench.folder import naming
     from hetgym.cli.console import print_json, progress, stderr, tell
@@ -150,8 +148,7 @@ def _run(
         "found": [result.to_dict() | {"file": str(file)} for result, file in zip(found, files, strict=True)],
     }
     with naming(folder / "adversary.json") as path:
-        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
-        atomic_write(path, lambda file: file.write(text.encode()))
+        write_json(path, document)
     if as_json:
         print_json(document)
     elif len(pairs) == 1 and found:
@@ -168,21 +165,19 @@ def _print_pair(result: Adversary, file: Path) -> None:
     from hetgym._text import duration, minutes
     from hetgym.baselines import get
     from hetgym.cli.charts import MOST, chart
-    from hetgym.cli.console import print_path, stdout
+    from hetgym.cli.console import print_path, say
     from hetgym.sim import simulate
 
-    console, problem = stdout(), result.problem
+    problem = result.problem
     names, times = (result.first, result.second), [duration(makespan) for makespan in result.makespans]
-    console.print(
+    say(
         f"{names[0]} takes {result.ratio:.2f} times as long as {names[1]}: {times[0]} against {times[1]} "
         f"under {result.runtime}",
-        style="bold",
-        soft_wrap=True,
+        "bold",
     )
-    console.print(
+    say(
         f"{problem.num_operators} operators, {problem.num_edges} edges, {problem.num_devices} devices; the worst of "
-        f"{result.evaluations} problems, tried in {minutes(result.seconds)}",
-        soft_wrap=True,
+        f"{result.evaluations} problems, tried in {minutes(result.seconds)}"
     )
     if problem.num_operators <= MOST:
         for name, time in zip(names, times, strict=True):
@@ -190,8 +185,8 @@ def _print_pair(result: Adversary, file: Path) -> None:
             short = max(result.makespans) > LONGER * trace.makespan
             title = f"{name}: {time}{', on a time axis of its own' if short else ''}"
             lines = chart(trace, trace.makespan if short else max(result.makespans))
-            console.print("\n".join(["", title, *lines]), soft_wrap=True)
-        console.print()
+            say("\n".join(["", title, *lines]))
+        say("")
     print_path("problem", file)
     _print_hint(file, result.runtime)
 
@@ -200,16 +195,15 @@ def _print_matrix(
     pairs: Sequence[tuple[Any, Any]], columns: Sequence[str], found: Sequence[Adversary], folder: Path
 ) -> None:
     """A table of ratios."""
-    from hetgym.cli.console import print_path, print_table, stdout
+    from hetgym.cli.console import print_path, print_table, say
     from hetgym.cli.tables import ratio_tables
 
     ratios: dict[tuple[str, str], float | None] = {(a.name, b.name): None for a, b in pairs}
     ratios.update({(result.first, result.second): result.ratio for result in found})
-    stdout().print(
+    say(
         f"under {found[0].runtime}: how many times as long each scheduler (row) takes as another (column) on the worst "
         "problem found",
-        style="italic",
-        soft_wrap=True,
+        "italic",
     )
     for table in ratio_tables(ratios, columns):
         print_table(table)
@@ -220,16 +214,7 @@ def _print_matrix(
 
 def _print_hint(file: Path, runtime: str) -> None:
     """The command that runs all schedulers on a problem."""
-    from hetgym.cli.console import stdout
+    from hetgym.cli.console import say
 
     words = shlex.join(["hetgym", "bench", "--problems", str(file), "--runtimes", runtime])
-    stdout().print(f"{'compare':>8}  {words}", soft_wrap=True)
-
-
-def file_stem(name: str) -> str:
-    """The name of a problem as the name of a file.
-
-    >>> file_stem("heft-against-runs/mine/policy.safetensors")
-    'heft-against-runs-mine-policy.safetensors'
-    """
-    return re.sub(r"[^\w.@+-]+", "-", name)
+    say(f"{'compare':>8}  {words}")

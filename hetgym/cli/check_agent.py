@@ -58,19 +58,18 @@ def check_agent(
 
 def _print(found: Audit) -> None:
     """One screen: returns, what was found of the problems, and the findings."""
-    from hetgym.cli.console import print_table, stdout
+    from hetgym.cli.console import print_table, say
     from hetgym.cli.tables import table_of
 
     table = table_of("player", "return", "±", "illegal actions", left=("player",))
     for name, score in found.scores.items():
         table.add_row(name, f"{score.mean:+.4f}", f"{score.error:.4f}", f"{score.illegal:.1%}")
     print_table(table)
-    console = stdout()
     overlap = "" if found.overlap is None else f", {found.overlap:.0%} of them drawn in training, too"
     played = f"{found.env_id}: {found.episodes} episodes on {found.problems} problems{overlap}"
     steps = f"{found.steps:.0f} steps each, {found.choice:.0%} of them with a choice"
-    console.print(f"{played}; {steps}; the last reward weighs {found.last_weight:.2f}", soft_wrap=True)
+    say(f"{played}; {steps}; the last reward weighs {found.last_weight:.2f}")
     for finding in found.findings:
-        console.print(f"doubtful: {finding}", soft_wrap=True)
+        say(f"doubtful: {finding}")
     if not found.findings:
-        console.print("nothing makes these returns doubtful", soft_wrap=True)
+        say("nothing makes these returns doubtful")

@@ -183,30 +183,24 @@ def _figures(problem: TrainingProblem, size: TransformerSize, plan: ParallelPlan
 def _print(step: dict[str, Any], title: str) -> None:
     """The step in words."""
     from hetgym._text import duration, percent
-    from hetgym.cli.console import stdout
+    from hetgym.cli.console import say
 
-    console = stdout()
-    console.print(title, style="italic", soft_wrap=True)
-    console.print(
+    say(title, "italic")
+    say(
         f"{duration(step['seconds'])} a step on {step['gpus']} of {step['gpus_of_cluster']} GPUs: "
         f"{_count(step['stages'], 'stage')}, {_count(step['replicas'], 'replica')}, "
         f"{_count(step['micro_batches'], 'micro-batch')} of {step['micro_batch']} under {step['schedule']}"
         + (f" with {step['chunks']} chunks" if step["chunks"] > 1 else "")
         + (f", ZeRO {step['zero']}" if step["zero"] else "")
         + (", sequence parallelism" if step["sequence"] else ""),
-        style="bold",
-        soft_wrap=True,
+        "bold",
     )
     used = step["model_flops_utilisation"]
     share = f", {percent(used)} of the peak" if used is not None else ""
-    console.print(
-        f"{step['tokens_per_second']:,.0f} tokens/s, {step['flops_per_gpu'] / 1e12:.0f} TFLOP/s a GPU{share}",
-        soft_wrap=True,
-    )
-    console.print(
+    say(f"{step['tokens_per_second']:,.0f} tokens/s, {step['flops_per_gpu'] / 1e12:.0f} TFLOP/s a GPU{share}")
+    say(
         f"bubble {percent(step['bubble'])} of the pipeline, gradients {duration(step['all_reduce_s'])}, optimizer "
-        f"{duration(step['update_s'])}; limited by the {step['limit']}",
-        soft_wrap=True,
+        f"{duration(step['update_s'])}; limited by the {step['limit']}"
     )
 
 

@@ -44,6 +44,11 @@ def stderr() -> Console:
     return _Plain(stderr=True)
 
 
+def say(text: str, style: str | None = None) -> None:
+    """A text on one line of stdout, however long."""
+    stdout().print(text, style=style, soft_wrap=True)
+
+
 def tell(message: str) -> None:
     """A message on one line of stderr."""
     stderr().print(message, soft_wrap=True)
@@ -62,7 +67,7 @@ def print_table(table: Table) -> None:
     console.print(shown)
     if absent:
         words = f"not shown for lack of room: {', '.join(absent)}"
-        console.print(words, style="dim", soft_wrap=True)
+        say(words, "dim")
 
 
 def fitting(table: Table, console: Console) -> tuple[Table, list[str]]:
@@ -103,7 +108,7 @@ def print_json(document: dict[str, Any]) -> None:
 
 def print_path(label: str, path: object) -> None:
     """The path of a file or folder that was written."""
-    stdout().print(f"{label:>8}  {path}", soft_wrap=True)
+    say(f"{label:>8}  {path}")
 
 
 def progress(console: Console) -> Progress:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetgym.cli.console import print_json, print_table, stderr, stdout
+from hetgym.cli.console import print_json, print_table, say, stderr
 from hetgym.cli.options import JsonOption
 from hetgym.errors import ArtefactError
 
@@ -50,8 +50,8 @@ def fit(
         return 0
     print_table(scores_table(scores))
     for line in scores.lines():
-        stdout().print(line, soft_wrap=True)
-    stdout().print(f"artefact  {target}  ({target.stat().st_size / 1e3:.0f} kB)", soft_wrap=True)
+        say(line)
+    say(f"artefact  {target}  ({target.stat().st_size / 1e3:.0f} kB)")
     return 0
 
 

@@ -86,13 +86,6 @@ def words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def check_run_name(name: str) -> str:
-    """The name of a run, which is the name of its folder; ConfigError if it is empty, or a path."""
-    if Path(name).name != name or name in (".", "..", ""):
-        raise ConfigError(f"a run's name must be a single word, not a path such as {name!r}; --out sets the folder")
-    return name
-
-
 def import_files(files: Sequence[Path] | None) -> None:
     """Run the Python files that ``--import`` names, which register schedulers; ConfigError if one cannot be run."""
     if files:
@@ -140,14 +133,17 @@ def load_devices(platform: str) -> Platform:
         raise ConfigError(f"{platform} is a cluster; hetgym cluster plans training steps on it") from error
 
 
-def load_model(model: str, batch: int | None, dims: Sequence[str] | None, phase: str, dtype: str) -> DataflowGraph:
+def load_model(
+    model: str, batch: int | None, dims: Sequence[str] | None, phase: str, dtype: str, fused: bool = False
+) -> DataflowGraph:
     """The graph that the options of a model describe; HetgymError if there is none."""
     from hetgym.graph import load_graph
-    from hetgym.graph.transforms import cast
+    from hetgym.graph.transforms import cast, fuse
 
     options: dict[str, Any] = {"dims": parse_dims(dims)} if dims else {}
     graph = load_graph(model, batch=batch, **options | ({"phase": phase} if phase else {}))
-    return cast(graph, dtype) if dtype else graph
+    graph = cast(graph, dtype) if dtype else graph
+    return fuse(graph).graph if fused else graph
 
 
 def command_line() -> tuple[str, ...]:

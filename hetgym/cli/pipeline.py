@@ -168,7 +168,7 @@ def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: l
     from hetgym._text import finite
     from hetgym.baselines.pipeline import PARTITIONERS, plan_pipeline
     from hetgym.bench.folder import make_folder
-    from hetgym.cli.console import print_json, print_path, stdout
+    from hetgym.cli.console import print_json, print_path, say
 
     found: dict[str, dict[str, Any]] = {}
     refused: HetgymError | None = None
@@ -195,15 +195,14 @@ def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: l
     if output.as_json:
         print_json(document)
         return 0
-    console = stdout()
     used = len(document["stages"])
     print_stages(case, document, f"{case.problem.name}: {used} stage{'s' if used > 1 else ''} by {best}")
     if used < (stages or case.problem.num_devices):
         more = "would not shorten the slowest" if objective == "throughput" else "would not make the fullest emptier"
         why = "every stage is one layer already" if used == len(case.layers) else f"one more stage {more}"
-        console.print(f"the other devices stay empty: {why}", soft_wrap=True)
+        say(f"the other devices stay empty: {why}")
     for method, value in document.get("planners", {}).items():
-        console.print(f"{method}: {amount(value, key, case.unit)}", soft_wrap=True, markup=False)
+        say(f"{method}: {amount(value, key, case.unit)}")
     if parts:
         print_stages(case, document["layout"], f"the layout {','.join(map(str, parts))}")
     print_path("plan", folder / "plan.json")

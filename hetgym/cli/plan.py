@@ -91,7 +91,6 @@ def plan(
     from hetgym._input.times import parse_time
     from hetgym.bench.job import Job, pick_runtimes, pick_schedulers
     from hetgym.bench.plan import BestTrace
-    from hetgym.graph.transforms import fuse as fused
     from hetgym.graph.transforms import training as trained
     from hetgym.planning import get
     from hetgym.planning.capacity import without_limits
@@ -113,8 +112,7 @@ def plan(
         ours = get("portfolio", seconds=parse_time(budget), budget=2**62, objective=goal)
         chosen = (*(row for row in chosen if row.name != ours.name), ours)
     devices = load_devices(platform)
-    graph = load_model(model, batch, dims, phase, dtype)
-    graph = fused(graph).graph if fuse else graph
+    graph = load_model(model, batch, dims, phase, dtype, fuse)
     graph = trained(graph) if training else graph
     problem = Problem.build(graph, devices)
     problem = by_layers(problem) if layers else problem
@@ -182,53 +180,53 @@ def _print_plan(keeper: BestTrace, outcome: Outcome) -> None:
     from hetgym._text import duration, percent
     from hetgym.bench.job import explain
     from hetgym.bench.plan import blocks, device_shares, kind_seconds, transfers
-    from hetgym.cli.console import print_table, stdout
+    from hetgym.cli.console import print_table, say, stdout
     from hetgym.cli.tables import block_table, device_table
     from hetgym.errors import size
     from hetgym.sim.runtime import runtime
     from hetgym.workloads.best_known import PROVED
 
-    best, console = keeper.best, stdout()
+    best = keeper.best
     assert best is not None
     rows = {row.scheduler: row for row in outcome.result.rows if row.ok}
     label = rows[best.scheduler].runtime
-    console.print(f"{best.problem.name} under {label}: {explain(runtime(label))}", style="italic", soft_wrap=True)
+    say(f"{best.problem.name} under {label}: {explain(runtime(label))}", "italic")
     used = sorted({best.problem.device_names[k] for k in best.assignment.tolist()})
     found = (
         f"with the plan of {best.scheduler}" if len(used) > 1 else f"with everything on {used[0]}, the best plan found"
     )
-    console.print(f"{duration(best.makespan)} {found}", style="bold", soft_wrap=True)
+    say(f"{duration(best.makespan)} {found}", "bold")
     for scheduler, words in (("single-device", "on the best single device"), ("heft", "with HEFT")):
         row = rows.get(scheduler)
         if row is not None and row.makespan_s is not None and scheduler != best.scheduler:
             ratio = row.makespan_s / best.makespan if best.makespan > 0 else 1.0
             lacks = keeper.lacks.get(scheduler)
             but = f", but that lacks {size(lacks)} of memory" if lacks else ""
-            console.print(f"{duration(row.makespan_s)} {words}, {ratio:.2f} times as long{but}", soft_wrap=True)
+            say(f"{duration(row.makespan_s)} {words}, {ratio:.2f} times as long{but}")
     _print_quantities(keeper)
     bound = max((row.lower_bound_s for row in rows.values() if row.lower_bound_s is not None), default=0.0)
     if 0 < bound <= best.makespan * (1 + PROVED) and runtime(label).noise == 0:
         left = 1 - bound / best.makespan
         words = "this one is optimal" if left <= PROVED else f"gap {percent(left)}"
         claim = f"Lower bound {duration(bound)}: no plan that keeps operators whole can be shorter ({words})."
-        console.print(claim, soft_wrap=True)
-    console.print(block_table(blocks(best)))
+        say(claim)
+    stdout().print(block_table(blocks(best)))
     print_table(device_table(device_shares(best)))
     kinds = kind_seconds(best)
     total = summed(kinds.values())
     if total > 0:
         named = [f"{kind} {percent(spent / total)}" for kind, spent in list(kinds.items())[:6]]
-        console.print(f"run time by kind: {', '.join(named)}{', …' if len(kinds) > 6 else ''}", soft_wrap=True)
+        say(f"run time by kind: {', '.join(named)}{', …' if len(kinds) > 6 else ''}")
     count, amount = transfers(best)
     crossing = "edge crosses" if count == 1 else "edges cross"
-    console.print(f"transfers: {count} {crossing} devices, {size(amount)}", soft_wrap=True)
+    say(f"transfers: {count} {crossing} devices, {size(amount)}")
     causes = [f"{cause} {percent(share)}" for cause, share in best.blame.shares.items() if share >= 0.0005]
-    console.print(f"what the time is spent on, along the critical chain: {', '.join(causes)}", soft_wrap=True)
+    say(f"what the time is spent on, along the critical chain: {', '.join(causes)}")
 
 
 def _print_quantities(keeper: BestTrace) -> None:
     """Energy and rent of the plan, where they are known, beside those of HEFT's."""
-    from hetgym.cli.console import stdout
+    from hetgym.cli.console import say, stdout
     from hetgym.sim.energy import has_power, has_price
     from hetgym.sim.objective import quantity
 
@@ -240,7 +238,7 @@ def _print_quantities(keeper: BestTrace) -> None:
         value = quantity(best, name)
         other = 0.0 if reference is None else quantity(reference, name)
         beside = f", {value / other:.2f} times that of HEFT's plan" if other > 0 else ""
-        stdout().print(f"{name} {value:.4g}{unit}{beside}", soft_wrap=True)
+        say(f"{name} {value:.4g}{unit}{beside}")
     if best.speed is not None and (best.speed < 1).any():
         slower = int((best.speed < 1).sum())
         stdout().print(f"{slower} operators at a lower clock, down to {best.speed.min():.0%} of the full one")

@@ -26,7 +26,7 @@ def platform(
 ) -> int:
     """Read a platform from a description of a machine, show it and write it to a platform file."""
     from hetgym._text import duration
-    from hetgym.cli.console import print_json, print_path, print_table, stdout
+    from hetgym.cli.console import print_json, print_path, print_table, say
     from hetgym.cli.tables import table_of
     from hetgym.errors import ConfigError, size
     from hetgym.profiling.describe import write_platform
@@ -45,7 +45,7 @@ def platform(
     if as_json:
         print_json(document)
         return 0
-    stdout().print(": ".join(filter(None, (found.name, found.description))), style="bold", soft_wrap=True)
+    say(": ".join(filter(None, (found.name, found.description))), "bold")
     table = table_of("device", "model", "float32", "memory", "of", left=("device", "model"))
     for device in found:
         rate = device.peak_flops.get("float32", max(device.peak_flops.values()))

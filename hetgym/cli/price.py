@@ -47,14 +47,12 @@ def price(
     import numpy as np
 
     from hetgym._text import duration
-    from hetgym.cli.console import print_json, print_table, stdout
+    from hetgym.cli.console import print_json, print_table, say, stdout
     from hetgym.costs import cost_model, explain
     from hetgym.errors import unknown_name
-    from hetgym.graph.transforms import fuse as fused
 
     machine, chosen = load_devices(platform), cost_model(costs)
-    graph = load_model(model, batch, dims, phase, dtype)
-    graph = fused(graph).graph if fuse else graph
+    graph = load_model(model, batch, dims, phase, dtype, fuse)
     names = [op.name for op in graph.operators]
     if operator and operator not in names:
         raise unknown_name("operator", operator, names)
@@ -70,20 +68,19 @@ def price(
         ]
         print_json({"model": graph.name, "platform": machine.name, "costs": costs, "prices": rows})
         return 0
-    console = stdout()
     for group in alike.values():
         device, where = machine[group[0]], ", ".join(group)
         if operator:
             for line in _lines(explain(asked[0], device, costs), where):
-                console.print(line, markup=False, soft_wrap=True)
+                say(line)
             continue
         seconds = chosen.predict(asked, device)
         total = duration(float(seconds[np.isfinite(seconds)].sum()))
-        console.print(f"{where}: {len(asked)} operators, {total} in sum", markup=False, soft_wrap=True)
+        say(f"{where}: {len(asked)} operators, {total} in sum")
         dearest = np.argsort(-seconds, kind="stable")[:MOST]
         print_table(_table([explain(asked[i], device, costs) for i in dearest]))
         if len(asked) > MOST:
-            console.print(f"the {MOST} dearest; --json has all, --operator NAME tells the rules", style="dim")
+            stdout().print(f"the {MOST} dearest; --json has all, --operator NAME tells the rules", style="dim")
     return 0
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hetgym._input.files import check_run_name
 from hetgym.cli.console import print_json, print_path, progress, stderr, stdout, tell
-from hetgym.cli.options import JsonOption, check_run_name, words
+from hetgym.cli.options import JsonOption, words
 from hetgym.errors import ConfigError
 
 if TYPE_CHECKING:

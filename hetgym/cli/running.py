@@ -14,7 +14,7 @@ from hetgym.bench.rows import Row
 from hetgym.bench.sink import Sink
 from hetgym.bench.summary import Line, records, summarise
 from hetgym.bench.warming import WarmingUp
-from hetgym.cli.console import print_path, print_table, progress, stderr, stdout, tell
+from hetgym.cli.console import print_path, print_table, progress, say, stderr, stdout, tell
 from hetgym.cli.tables import BLIND, against_table, choices_table, group_tables, summary_table
 from hetgym.sim.runtime import runtime
 
@@ -114,11 +114,10 @@ def print_tables(job: Job, outcome: Outcome) -> None:
         print_summary(job, outcome.summary, name)
     for row in records(outcome.result.rows):
         assert row.makespan_s is not None and row.best_known_s is not None
-        console.print(
+        say(
             f"new best: {row.scheduler} takes {row.makespan_s:.9g} s on {row.problem} under {row.runtime}, "
             f"{percent(1 - row.makespan_s / row.best_known_s)} less than the best known {row.best_known_s:.9g} s",
-            style="green",
-            soft_wrap=True,
+            "green",
         )
     problems = f"{len(job.specs)} problem{'s' if len(job.specs) > 1 else ''}"
     schedules = len({(row.problem, row.scheduler) for row in outcome.result.rows})
@@ -128,7 +127,7 @@ def print_tables(job: Job, outcome: Outcome) -> None:
 def print_summary(job: Job, lines: Sequence[Line], name: str, part: str = "") -> None:
     """The table of one runtime, for all problems unless ``part`` says for which."""
     console = stdout()
-    console.print(f"runtime {name}{part}: {explain(runtime(name))}", style="italic", soft_wrap=True)
+    say(f"runtime {name}{part}: {explain(runtime(name))}", "italic")
     blind = [row.name for row in job.schedulers if row.plans_for not in ("any", name)]
     print_table(summary_table(lines, name, blind))
     if blind:
@@ -150,12 +149,11 @@ def print_evaluation(job: Job, outcome: Outcome) -> None:
         for ranked in findings.rankings:
             if ranked.runtime == name:
                 failed = f"; without {', '.join(ranked.left_out)}, which failed" if ranked.left_out else ""
-                console.print(
+                say(
                     f"runtime {name}: Friedman's test gives p = {ranked.p_value:.2g} for {len(ranked.schedulers)} "
                     f"schedulers on {ranked.problems} problems; mean ranks {ranked.critical_difference:.2f} apart "
                     f"differ at the level {ranked.alpha:g}{failed}",
-                    style="italic",
-                    soft_wrap=True,
+                    "italic",
                 )
         if findings.pareto is not None:
             console.print(f"runtime {name}: what is best within a time", style="italic")

@@ -50,20 +50,20 @@ def print_stages(case: Case, figures: dict[str, Any], title: str) -> None:
     from rich.text import Text
 
     from hetgym._text import duration, percent, time_unit
-    from hetgym.cli.console import print_table, stdout
+    from hetgym.cli.console import print_table, say
     from hetgym.cli.tables import shortened, table_of
 
-    console, rows = stdout(), figures["stages"]
-    console.print(title, style="italic", soft_wrap=True, markup=False)
+    rows = figures["stages"]
+    say(title, "italic")
     if case.timed:
         gain, but = figures["speedup"], "" if figures["alone_fits"] else ", which could not hold all layers"
         words = f", {gain:.2f} times as fast as {figures['alone']} alone{but}" if gain is not None else ""
         every = f"a result every {duration(figures['slowest_s'])}{words}"
-        console.print(every, style="bold", soft_wrap=True, markup=False)
-        console.print(f"one request takes {duration(figures['request_s'])} through all stages", soft_wrap=True)
+        say(every, "bold")
+        say(f"one request takes {duration(figures['request_s'])} through all stages")
     if figures["fullest"] > 0:
         style = None if case.timed else "bold"
-        console.print(amount(figures["fullest"], "fullest", case.unit), style=style, soft_wrap=True)
+        say(amount(figures["fullest"], "fullest", case.unit), style)
     key = "bytes" if case.unit == "B" else case.unit
     scale, unit = _unit(max(row[key] for row in rows)) if key == "bytes" else (1.0, case.unit)
     slowest = figures.get("slowest_s", 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -11,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetgym._input.files import atomic_write
+from hetgym._input.files import check_run_name, write_json
 from hetgym._progress import Progress
 from hetgym.cli.console import print_json, print_path, print_table, progress, stderr, stdout, tell
-from hetgym.cli.options import ForceOption, ImportOption, JsonOption, OutOption, Output, check_run_name, import_files
+from hetgym.cli.options import ForceOption, ImportOption, JsonOption, OutOption, Output, import_files
 from hetgym.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -121,8 +120,7 @@ def _joined(results: Sequence[dict[str, Any]], output: Output) -> dict[str, Any]
     from hetgym.bench.seeds import over_seeds
 
     found = over_seeds(results)
-    text = json.dumps(found, indent=1, allow_nan=False) + "\n"
-    atomic_write(_joined_file(output), lambda file: file.write(text.encode()))
+    write_json(_joined_file(output), found)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -10,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hetgym.cli.console import print_json, print_path, print_table, stdout, tell
+from hetgym._input.files import check_run_name, write_json
+from hetgym._text import file_stem
+from hetgym.cli.console import print_json, print_path, print_table, say, tell
 from hetgym.cli.options import (
     ForceOption,
     JsonOption,
     NameOption,
     OutOption,
     Output,
-    check_run_name,
     command_line,
     words,
 )
@@ -106,7 +106,7 @@ def learned_costs(platform: Platform) -> OperatorCosts:
 def _run(graphs: Sequence[DataflowGraph], settings: Settings, learned: OperatorCosts | None, output: Output) -> int:
     """Validate the models one by one, with results on the disk after each; returns the exit code."""
     from hetgym.execution.protocol import BUSY, DONE
-    from hetgym.execution.report import document, verdicts, write_json
+    from hetgym.execution.report import document, verdicts
 
     folder = _folder(output)
     results: list[ModelResult] = []
@@ -133,9 +133,9 @@ def _run(graphs: Sequence[DataflowGraph], settings: Settings, learned: OperatorC
 def _validate(graph: DataflowGraph, settings: Settings, learned: OperatorCosts | None, folder: Path) -> ModelResult:
     """One model through the protocol; its predictions and traces go to the folder."""
     from hetgym.execution.protocol import ModelResult, validate_model
-    from hetgym.execution.report import side_by_side, write_json
+    from hetgym.execution.report import side_by_side
 
-    stem = re.sub(r"[^\w.@+-]+", "-", graph.name)
+    stem = file_stem(graph.name)
     try:
         result = validate_model(graph, settings, folder / f"{stem}.predictions.json", learned)
     except ExecutionError as error:
@@ -157,7 +157,7 @@ def _print(results: Sequence[ModelResult], folder: Path) -> None:
     for kind, good in verdicts(results).items():
         most, least = TARGETS[kind]
         verdict = "reached" if good else "missed"
-        stdout().print(f"{kind}: target of {most:.0%} mean error and tau {least:g} {verdict}", soft_wrap=True)
+        say(f"{kind}: target of {most:.0%} mean error and tau {least:g} {verdict}")
     print_path("files", folder)
 
 

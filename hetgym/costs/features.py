@@ -291,19 +291,12 @@ def _reduce(op: Operator) -> _Loops:
     return 1.0, float(result.size), n, inner
 
 
-def _concat(op: Operator) -> _Loops:
-    """The loops of a concatenation: m contiguous runs of n numbers each, from k operands."""
-    out = op.outputs[0].shape
-    axis = integer(op, "axis", 0)
-    axis = axis + len(out) if axis < 0 else axis
-    return 1.0, float(math.prod(out[:axis])), float(math.prod(out[axis:])), float(len(op.inputs))
-
-
-def _split(op: Operator) -> _Loops:
-    source = op.inputs[0].shape
-    axis = integer(op, "axis", 0)
-    axis = axis + len(source) if axis < 0 else axis
-    return 1.0, float(math.prod(source[:axis])), float(math.prod(source[axis:])), float(len(op.outputs))
+def _along_axis(op: Operator) -> _Loops:
+    """The loops of a concatenation or a split: m contiguous runs of n numbers each, of k parts."""
+    whole, parts = (op.outputs, op.inputs) if op.kind == "Concat" else (op.inputs, op.outputs)
+    shape, axis = whole[0].shape, integer(op, "axis", 0)
+    axis = axis + len(shape) if axis < 0 else axis
+    return 1.0, float(math.prod(shape[:axis])), float(math.prod(shape[axis:])), float(len(parts))
 
 
 def _transpose(op: Operator) -> _Loops:
@@ -325,7 +318,7 @@ def _gather(op: Operator) -> _Loops:
 
 
 _LOOPS: dict[str, Callable[[Operator], _Loops]] = {
-    "Conv": _conv, "MatMul": _product, "Gemm": _product, "Attention": _attention, "Concat": _concat, "Split": _split,
-    "Transpose": _transpose, "Gather": _gather,
+    "Conv": _conv, "MatMul": _product, "Gemm": _product, "Attention": _attention, "Concat": _along_axis,
+    "Split": _along_axis, "Transpose": _transpose, "Gather": _gather,
 }  # fmt: skip
 _FAMILY_LOOPS: dict[str, Callable[[Operator], _Loops]] = {"recurrent": _recurrent, "pool": _pool, "reduce": _reduce}

@@ -1,13 +1,14 @@
 """Regressor: the interface of the fits behind learned cost models, and the checks that they share."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym._types import BoolArray, FloatArray, IntArray
-from hetgym.errors import ArtefactError
+from hetgym.errors import ArtefactError, require
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -121,6 +122,19 @@ def refuse_others(arrays: Arrays, known: Iterable[str], who: str) -> None:
     odd = sorted(ascii(name) for name in set(arrays) - set(known))
     if odd:
         raise ArtefactError(f"{who}: unexpected arrays {', '.join(odd)}")
+
+
+@contextmanager
+def one_thread(purpose: str) -> Iterator[Any]:
+    """PyTorch with gradients on one thread, on which equal seeds give equal fits; MissingExtra without PyTorch."""
+    torch: Any = require("torch", "torch", purpose)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.enable_grad():
+            yield torch
+    finally:
+        torch.set_num_threads(threads)
 
 
 def settled(y: FloatArray, low: float, high: float) -> FloatArray:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from multiprocessing.connection import wait
 from time import monotonic
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from hetgym._types import IntArray
@@ -29,7 +29,7 @@ class Loaded(NamedTuple):
     order: tuple[IntArray, ...]  # for each device its operators in the order in which they run
 
 
-class Cluster:
+class Cluster(AbstractContextManager["Cluster"]):
     """Worker processes, one per device, that stay alive between runs.
 
     Starting a worker takes 1 to 4 s. Every operator can run on every device; weights are made on a device when they are
@@ -83,12 +83,7 @@ class Cluster:
             self.kill()
             raise
 
-    def __enter__(self) -> Cluster:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

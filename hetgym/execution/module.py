@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Any
 
 from hetgym.errors import ExecutionError, require
@@ -15,7 +15,7 @@ from hetgym.graph.from_torch import traced
 from hetgym.schedule import Schedule
 
 
-class PlannedModule:
+class PlannedModule(AbstractContextManager["PlannedModule"]):
     """Runs a module's operators on several devices by a schedule; it is called like the module and returns the same.
 
     It is for inference only: there are no gradients, and buffers keep their initial values. Input shapes must be those
@@ -101,10 +101,5 @@ class PlannedModule:
         self._slots = []
         self.cluster.close()
 
-    def __enter__(self) -> PlannedModule:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -4,13 +4,11 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
-from multiprocessing.connection import Connection
 from typing import Any
 
+from hetgym._process import connected
 from hetgym.execution.devices import ExecutionDevice
 
 _GRACE = 5.0  # Time for a worker to end by itself before it is killed [s]
@@ -26,29 +24,17 @@ class WorkerProcess:
 
     def __init__(self, device: ExecutionDevice, memory: int) -> None:
         self.device = device
-        ours, theirs = socket.socketpair()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         code = (
-            f"import os, sys; sys.path[:] = {sys.path!r}; os.sched_setaffinity(0, {set(device.host.cores)!r}); "
-            f"from hetgym.execution.worker import main; main({theirs.fileno()}, {memory})"
+            f"import os; os.sched_setaffinity(0, {set(device.host.cores)!r}); "
+            f"from hetgym.execution.worker import main; main(END, {memory})"
         )
+        environment = {**os.environ, **device.host.environment()}
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", code],
-                env={**os.environ, **device.host.environment()},
-                pass_fds=(theirs.fileno(), memory),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=self._errors,
-                start_new_session=True,
-            )
+            self._process, self.connection = connected(code, environment, memory, self._errors)
         except BaseException:
-            ours.close()
             self._errors.close()
             raise
-        finally:
-            theirs.close()
-        self.connection: Connection[Any, Any] = Connection(ours.detach())
 
     @property
     def pid(self) -> int:

@@ -1,13 +1,10 @@
 """Results of validations: a document, the rows of a table, and traces that show two runs side by side."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hetgym._input.files import atomic_write
 from hetgym.execution.protocol import DONE, PROTOCOL, ModelResult, Settings
 from hetgym.execution.scores import Scores
 from hetgym.sim import Trace
@@ -29,20 +26,11 @@ def overall(results: Sequence[ModelResult], costs: str) -> Scores | None:
     if not done:
         return None
     error = np.array([row[f"{costs}_s"] / row["executed_s"] - 1 for result in done for row in result.rows])
-    size = np.abs(error)
     means = {}
     for key in ("tau", "tau_fast", "noise"):
         known = [value for result in done if not np.isnan(value := getattr(result.scores[costs], key))]
         means[key] = float(np.mean(known)) if known else float("nan")
-    return Scores(
-        len(size),
-        float(size.mean()),
-        float(np.median(size)),
-        float(np.quantile(size, 0.9)),
-        float(size.max()),
-        float(error.mean()),
-        **means,
-    )
+    return Scores.of(error, **means)
 
 
 def verdicts(results: Sequence[ModelResult]) -> dict[str, bool]:
@@ -113,10 +101,3 @@ def side_by_side(predicted: Trace, executed: Trace) -> dict[str, Any]:
         "executed_makespan_s": executed.makespan,
     }
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
-
-
-def write_json(path: Path, content: Any) -> Path:
-    """Write a JSON file atomically; NaN is refused."""
-    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    atomic_write(path, lambda file: file.write(text.encode()))
-    return path

@@ -1,7 +1,7 @@
 """Scores of predicted against executed makespans."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,14 @@ class Scores:
     # the runs by the other
     noise: float
 
+    @classmethod
+    def of(cls, error: FloatArray, tau: float, tau_fast: float, noise: float) -> Self:
+        """The scores of [k] signed errors, and what no errors tell."""
+        size = np.abs(error)
+        middle, high = float(np.median(size)), float(np.quantile(size, 0.9))
+        means = float(size.mean()), float(error.mean())
+        return cls(len(size), means[0], middle, high, float(size.max()), means[1], tau, tau_fast, noise)
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready mapping; NaN becomes None."""
         return {key: None if value != value else value for key, value in asdict(self).items()}
@@ -47,20 +55,9 @@ class Scores:
 def score(predicted: FloatArray, rounds: FloatArray) -> Scores:
     """Compare [k] predicted makespans [s] with the medians of [k, r] executed ones of each round [s]."""
     executed = np.median(rounds, axis=1)
-    error = predicted / executed - 1
-    size = np.abs(error)
     fast = np.argsort(executed, kind="stable")[: (len(executed) + 1) // 2]
-    return Scores(
-        len(size),
-        float(size.mean()),
-        float(np.median(size)),
-        float(np.quantile(size, 0.9)),
-        float(size.max()),
-        float(error.mean()),
-        kendall_tau(predicted, executed),
-        kendall_tau(predicted[fast], executed[fast]),
-        split_half_noise(rounds),
-    )
+    taus = kendall_tau(predicted, executed), kendall_tau(predicted[fast], executed[fast])
+    return Scores.of(predicted / executed - 1, *taus, split_half_noise(rounds))
 
 
 def split_half_noise(rounds: FloatArray) -> float:

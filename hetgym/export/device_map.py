@@ -7,7 +7,7 @@ fetches its inputs; what a module that is not named does between its submodules 
 
 from collections.abc import Iterable, Mapping
 
-from hetgym.export.placement import Placement, Target, lost
+from hetgym.export.placement import Placement, Target, around, lost, under
 
 PROGRAM = "Accelerate"
 
@@ -38,13 +38,13 @@ def export_device_map(placement: Placement, weights: Iterable[str] | None = None
 
 
 def _inside(path: str, module: str) -> bool:
-    return not module or path == module or path.startswith(module + ".")
+    return not module or under(path, module)
 
 
 def _cover(placement: Placement, paths: list[str]) -> dict[str, Target]:
     """Path -> device of the largest modules whose operators all run on one device, in the order of the operators."""
     devices: dict[str, set[int]] = {}
-    above = [_ancestors(path) for path in paths]
+    above = [["", *around(path)] for path in paths]
     for i, ancestors in enumerate(above):
         for path in ancestors:
             devices.setdefault(path, set()).add(int(placement.device[i]))
@@ -56,19 +56,13 @@ def _cover(placement: Placement, paths: list[str]) -> dict[str, Target]:
     return found
 
 
-def _ancestors(path: str) -> list[str]:
-    """A path and those above it, the outermost first."""
-    parts = path.split(".") if path else []
-    return [".".join(parts[:k]) for k in range(len(parts) + 1)]
-
-
 def _check(placement: Placement, paths: list[str], covered: Mapping[str, Target]) -> None:
     """Refuse a plan that Accelerate would run elsewhere; the ConfigError names an operator."""
     inputs, runs, wrong = placement.inputs(), {}, []
     order = range(len(paths))
     first = _first(placement)
     for i in order:
-        module = next((path for path in _ancestors(paths[i]) if path in covered), None)
+        module = next((path for path in ["", *around(paths[i])] if path in covered), None)
         if module is not None:
             runs[i] = covered[module]
             continue

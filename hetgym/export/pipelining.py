@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from hetgym.errors import ConfigError
-from hetgym.export.placement import Placement, lost
+from hetgym.export.placement import Placement, around, lost, under
 from hetgym.parallel import ParallelPlan
 
 PROGRAM = "torch.distributed.pipelining"
@@ -61,10 +61,10 @@ def _split(placement: Placement, paths: Sequence[str], start: int) -> tuple[str,
     before, after = paths[start - 1], paths[start]
     called = set(paths)  # unlike lists of modules, which have no operators of their own
     here = _entered(before, after, called)
-    if here and not any(_under(path, here) for path in paths[:start]):
+    if here and not any(under(path, here) for path in paths[:start]):
         return here, "beginning"
     left = _entered(after, before, called)
-    if left and not any(_under(path, left) for path in paths[start:]):
+    if left and not any(under(path, left) for path in paths[start:]):
         return left, "end"
     lost(
         PROGRAM,
@@ -75,13 +75,7 @@ def _split(placement: Placement, paths: Sequence[str], start: int) -> tuple[str,
 
 def _entered(outside: str, inside: str, called: Set[str]) -> str:
     """The outermost called module around ``inside`` that is not around ``outside``; empty if there is none."""
-    parts = inside.split(".") if inside else []
-    found = (".".join(parts[: k + 1]) for k in range(len(parts)))
-    return next((path for path in found if path in called and not _under(outside, path)), "")
-
-
-def _under(path: str, module: str) -> bool:
-    return path == module or path.startswith(module + ".")
+    return next((path for path in around(inside) if path in called and not under(outside, path)), "")
 
 
 def export_stages(plan: ParallelPlan, layers: Sequence[str] | None = None) -> dict[str, Any]:

@@ -128,6 +128,17 @@ class Placement:
         return module if module == "lm_head" else f"model.{module}"
 
 
+def around(path: str) -> list[str]:
+    """The path of a module and of those above it, the outermost first, without that of the whole model."""
+    parts = path.split(".") if path else []
+    return [".".join(parts[: k + 1]) for k in range(len(parts))]
+
+
+def under(path: str, module: str) -> bool:
+    """True for the path of a module and of what lies in it."""
+    return path == module or path.startswith(module + ".")
+
+
 class PlanLost(ConfigError):
     """A program cannot follow this plan, but may follow another one of the problem."""
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import networkx as nx
 
-from hetgym.errors import GraphError, shown, suggestion
+from hetgym.errors import GraphError, HetgymError, shown, suggestion
 from hetgym.graph.assembly import check_tensor
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor
@@ -72,20 +72,25 @@ def from_networkx(graph: Any, name: str | None = None) -> DataflowGraph:
             raise GraphError(f"{where}: kind is {shown(kind)}, expected text")
         attributes = _attributes(kind, data, where)
         operators.append(Operator(_name(label), kind, inputs, outputs[label].tensors, attributes))
-    return DataflowGraph(operators, edges, name if name is not None else _title(graph))
+    return DataflowGraph(operators, edges, name if name is not None else _name(title_of(graph)))
 
 
 def _name(label: Any) -> str:
+    return text_of(label, f"node {shown(label)}: its label cannot be converted to text", GraphError)
+
+
+def text_of(value: Any, otherwise: str, error: type[HetgymError]) -> str:
+    """A label as text; ``error`` if it has none."""
     try:
-        return str(label)
+        return str(value)
     except Exception as cause:  # a whole number of thousands of digits, or an object of the caller's
-        raise GraphError(f"node {shown(label)}: its label cannot be converted to text") from cause
+        raise error(otherwise) from cause
 
 
-def _title(graph: Any) -> str:
+def title_of(graph: Any) -> Any:
     """The name of a networkx graph; ``graph`` if it has none, or attributes that are no mapping, as files may state."""
     found = graph.graph.get("name") if isinstance(graph.graph, Mapping) else None
-    return _name(found or "graph")
+    return found or "graph"
 
 
 def to_networkx(graph: DataflowGraph) -> Any:

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import IO, Any
 
-from hetgym._input.files import amount, as_path, decoded, open_file, reason
+from hetgym._input.files import amount, as_path, decoded, open_file, read_pieces, reason
 from hetgym._input.json import parse
 from hetgym._input.notes import left_out
 from hetgym._text import plain
@@ -98,11 +98,8 @@ def _document(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> An
     where = f"{path}: {shown(info.filename)}"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise GraphError(f"{where} uses an unsupported compression; expected stored or deflated")
-    pieces, size = [], 0
     with archive.open(info) as file:
-        while piece := file.read(1 << 20):
-            pieces.append(piece)
-            size += len(piece)
-            if size > DOCUMENT_LIMIT:
-                raise GraphError(f"{where} is longer than {amount(DOCUMENT_LIMIT)}")
-    return parse(decoded(b"".join(pieces), where, GraphError), where, GraphError)
+        data = read_pieces(file, DOCUMENT_LIMIT)
+    if data is None:
+        raise GraphError(f"{where} is longer than {amount(DOCUMENT_LIMIT)}")
+    return parse(decoded(data, where, GraphError), where, GraphError)

@@ -113,13 +113,10 @@ def _export(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, An
     """Trace the module and make mutations functional, so that data flows along edges only."""
     try:
         register_caches(torch)
-        names = list(inspect.signature(module.forward).parameters)
-        ordered = dict(
-            sorted(kwargs.items(), key=lambda item: names.index(item[0]) if item[0] in names else len(names))
-        )
-        program = torch.export.export(
-            module, args, ordered, strict=False
-        )  # which checks them in the order of the names
+        place = {name: k for k, name in enumerate(inspect.signature(module.forward).parameters)}
+        ordered = dict(sorted(kwargs.items(), key=lambda item: place.get(item[0], len(place))))
+        # Export checks the arguments in the order of the names.
+        program = torch.export.export(module, args, ordered, strict=False)
         for node in list(program.graph.nodes):
             if node.op == "call_function" and unchanged(node):
                 node.replace_all_uses_with(node.args[0], lambda user: bool(user.op != "output"))

@@ -119,11 +119,6 @@ def _read(
     return measured_graph(list(zip(events, flows, strict=True)), label)
 
 
-def is_protobuf(file: Path) -> bool:
-    """True for names of files of Chakra, which are no JSON."""
-    return chakra.is_protobuf(file)
-
-
 def is_trace(document: object) -> bool:
     """True if parsed JSON looks like a trace that :func:`from_trace` reads."""
     return chrome.is_chrome(document) or chakra.is_chakra(document)

@@ -194,13 +194,9 @@ def _bias(op: Operator, at: int) -> float:
 
 
 def _conv(op: Operator) -> float:
-    per_output = math.prod(op.inputs[1].shape[1:])  # C_in / group x kernel volume
-    return 2.0 * op.outputs[0].size * per_output + _bias(op, 2)
-
-
-def _conv_transpose(op: Operator) -> float:
-    per_input = math.prod(op.inputs[1].shape[1:])  # C_out / group x kernel volume
-    return 2.0 * op.inputs[0].size * per_input + _bias(op, 2)
+    """FLOPs of a convolution, or of a transposed one, whose input takes the place of the output."""
+    each = op.inputs[0] if op.kind == "ConvTranspose" else op.outputs[0]
+    return 2.0 * each.size * math.prod(op.inputs[1].shape[1:]) + _bias(op, 2)  # channels / group x kernel volume
 
 
 def _matmul(op: Operator) -> float:
@@ -316,7 +312,7 @@ _NORMALISE = {
 _F = FusionClass
 KINDS: dict[str, OpKind] = {
     "Conv": OpKind("conv", _F.OUT_FUSABLE, _conv, _all_inputs),
-    "ConvTranspose": OpKind("conv", _F.OUT_FUSABLE, _conv_transpose, _all_inputs),
+    "ConvTranspose": OpKind("conv", _F.OUT_FUSABLE, _conv, _all_inputs),
     "MatMul": OpKind("matmul", _F.OUT_FUSABLE, _matmul, _all_inputs),
     "Gemm": OpKind("matmul", _F.OUT_FUSABLE, _matmul, _all_inputs),
     "Einsum": OpKind("matmul", _F.OUT_FUSABLE, _einsum, _all_inputs),

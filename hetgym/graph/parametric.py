@@ -6,7 +6,7 @@ from typing import Any
 from hetgym.errors import GraphError
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Tensor
-from hetgym.graph.serialization import from_json, to_document
+from hetgym.graph.serialization import from_json, tensor_row, to_document
 
 
 def parametric(importer: Callable[[int], DataflowGraph], proof: int = 3) -> dict[str, Any]:
@@ -45,12 +45,7 @@ def _row(small: Tensor, large: Tensor, operator: str) -> dict[str, Any]:
     if len(small.shape) != len(large.shape):
         raise GraphError(f"operator {operator!r}: the rank of {small.shape} changes with the batch")
     shape = [_dimension(at_one, at_two, operator) for at_one, at_two in zip(small.shape, large.shape, strict=True)]
-    row: dict[str, Any] = {"shape": shape, "dtype": small.dtype}
-    if small.constant:
-        row["constant"] = True
-    if small.name:
-        row["name"] = small.name
-    return row
+    return tensor_row(small, shape)
 
 
 def _dimension(at_one: int, at_two: int, operator: str) -> int | str:

@@ -217,13 +217,10 @@ class ProgramReader:
         if what == "as_string_to_argument":
             return [self._argument(item, place) for item in self._object(inner, place).values()]
         if what == "as_ints":
-            return [self._whole(item, place) for item in self._check.array(inner, place)]
+            return [self._check.attribute_int(item, place) for item in self._check.array(inner, place)]
         if what == "as_int":
-            return self._whole(inner, place)
+            return self._check.attribute_int(inner, place)
         return inner if what in ("as_bool", "as_string") and isinstance(inner, bool | str) else None
-
-    def _whole(self, value: object, place: str) -> int:
-        return self._check.attribute_int(value, place)
 
     def _node(self, value: object, place: str) -> Node:
         name = self._name(value, place)

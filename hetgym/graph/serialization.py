@@ -19,11 +19,11 @@ an error.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hetgym._input.files import packed, read_text, write_bytes
+from hetgym._input.files import read_text, write_text
 from hetgym._input.json import parse
 from hetgym.errors import GraphError
 from hetgym.graph.assembly import check_batch
@@ -49,7 +49,7 @@ def to_json(graph: DataflowGraph, path: str | os.PathLike[str] | None = None) ->
     """
     text = dumps(to_document(graph))
     if path is not None:
-        write_text(text, Path(path))
+        write_text(Path(path), text, GraphError)
     return text
 
 
@@ -72,7 +72,7 @@ def to_document(graph: DataflowGraph) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "name": graph.name,
-        "tensors": [_tensor_row(tensor) for tensor in positions],
+        "tensors": [tensor_row(tensor, tensor.shape) for tensor in positions],
         "operators": operators,
         "edges": [list(edge) for edge in graph.edges],
     } | ({"notes": list(graph.notes)} if graph.notes else {})
@@ -82,8 +82,10 @@ def _plain(value: Attribute) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _tensor_row(tensor: Tensor) -> dict[str, Any]:
-    row: dict[str, Any] = {"shape": [int(size) for size in tensor.shape], "dtype": tensor.dtype}
+def tensor_row(tensor: Tensor, shape: Iterable[int | str]) -> dict[str, Any]:
+    """A tensor in the document, with a shape whose numbers may be multiples of the batch."""
+    sizes = [size if isinstance(size, str) else int(size) for size in shape]
+    row: dict[str, Any] = {"shape": sizes, "dtype": tensor.dtype}
     if tensor.constant:
         row["constant"] = True
     if tensor.name:
@@ -101,14 +103,6 @@ def dumps(document: Mapping[str, Any]) -> str:
         else:
             lines.append(f" {json.dumps(key)}: {json.dumps(value, separators=(',', ':'), allow_nan=False)}")
     return "{\n" + ",\n".join(lines) + "}\n"
-
-
-def write_text(text: str, path: Path) -> None:
-    """Write a document, or raise GraphError; the same text always gives the same bytes, compressed or not."""
-    data = text.encode()
-    if path.suffix == ".gz":
-        data = packed(data)
-    write_bytes(path, data, GraphError)
 
 
 def from_json(source: str | os.PathLike[str] | Mapping[str, Any], batch: int = 1) -> DataflowGraph:

@@ -176,11 +176,7 @@ def _readable(node: Any, name: str) -> str:
 def weight_names(program: Any, module: Any) -> dict[str, str]:
     """Placeholder -> name of its weight; tied weights all get the first of their names."""
     first: dict[int, str] = {}
-    names: dict[str, str] = {}
-    for name, value in (
-        *module.named_parameters(remove_duplicate=False),
-        *module.named_buffers(remove_duplicate=False),
-    ):
-        names[name] = first.setdefault(id(value), name)
+    held = (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False))
+    names = {name: first.setdefault(id(value), name) for name, value in held}
     constants = [entry for entry in program.graph_signature.input_specs if entry.target is not None]
     return {entry.arg.name: names.get(entry.target, entry.target) for entry in constants}

@@ -31,7 +31,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hetgym._input.files import as_path, packed, read_text, write_bytes
+from hetgym._input.files import as_path, read_text, write_bytes, write_text
 from hetgym._input.json import parse
 from hetgym._text import brief, csv_text, value_of
 from hetgym._types import BoolArray, FloatArray
@@ -137,11 +137,7 @@ class Measurements:
 
     def save(self, path: str | Path) -> None:
         """Write the table; the same rows always give the same bytes. After an ArtefactError nothing is left behind."""
-        target = Path(path)
-        data = csv_text([COLUMNS, *(row.row() for row in self.rows)]).encode()
-        if target.suffix == ".gz":
-            data = packed(data)
-        write_bytes(target, data, ArtefactError)
+        write_text(Path(path), csv_text([COLUMNS, *(row.row() for row in self.rows)]), ArtefactError)
 
     @classmethod
     def load(cls, path: str | Path) -> Measurements:

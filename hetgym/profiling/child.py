@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Any
 
 from hetgym._process import end_with_parent
@@ -17,7 +17,7 @@ from hetgym.errors import ProfilingError
 from hetgym.profiling.host import HostSettings
 
 
-class Child:
+class Child(AbstractContextManager["Child"]):
     """Runs a module of the package as a program, ``python -m module REQUEST``, and reads the JSON it prints.
 
     The request is a JSON object. Cores and instruction-set caps are set before the process imports anything. It is
@@ -44,12 +44,7 @@ class Child:
             self._errors.close()
             raise ProfilingError(f"{module} cannot be started: {error.strerror}") from error
 
-    def __enter__(self) -> Child:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -76,6 +76,20 @@ def _torch_that_sees(device: int) -> Any:
     return torch
 
 
+def between(torch: Any, work: Callable[[], object], before: Callable[[], None] | None = None) -> float:
+    """Seconds between two events around some work on the current stream."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    if before is not None:
+        before()
+    if hasattr(torch.cuda, "_sleep"):  # lets the host run ahead; otherwise its launch would be timed as well
+        torch.cuda._sleep(_AHEAD)
+    start.record()
+    work()
+    end.record()
+    end.synchronize()
+    return max(float(start.elapsed_time(end)) * 1e-3, _LEAST)
+
+
 class CudaTimer:
     """Times callables on one CUDA device.
 
@@ -130,11 +144,13 @@ class CudaTimer:
         with self.stream(), self._torch.no_grad():
             for _ in range(_WARM_UP):
                 run()
-            estimate = min(self._between(run) for _ in range(_WARM_UP))
+            estimate = min(between(self._torch, run) for _ in range(_WARM_UP))
             if estimate >= GRAPH_BELOW:
-                return CudaTiming(self._repeat(lambda: self._between(run, self._flush)), "events", 1)
+                return CudaTiming(
+                    repeat(lambda: between(self._torch, run, self._flush), budget=self._budget), "events", 1
+                )
             if self._flushes:
-                estimate += min(self._between(self._flush) for _ in range(_WARM_UP))
+                estimate += min(between(self._torch, self._flush) for _ in range(_WARM_UP))
             return self._many(run, calls_at_once(estimate))
 
     def _many(self, run: Callable[[], object], calls: int) -> CudaTiming:
@@ -153,10 +169,10 @@ class CudaTimer:
             method, replay, idle = "loop", work, overhead if self._flushes else None
 
         def once() -> float:
-            spent = 0.0 if idle is None else self._between(idle)
-            return max(self._between(replay) - spent, _LEAST) / calls
+            spent = 0.0 if idle is None else between(self._torch, idle)
+            return max(between(self._torch, replay) - spent, _LEAST) / calls
 
-        return CudaTiming(self._repeat(once), method, calls)
+        return CudaTiming(repeat(once, budget=self._budget), method, calls)
 
     def _capture(self, work: Callable[[], None]) -> Callable[[], object] | None:
         """Capture some work as a CUDA graph and return its replay; None if it cannot be captured."""
@@ -174,23 +190,6 @@ class CudaTimer:
         replay: Callable[[], object] = graph.replay
         return replay
 
-    def _between(self, work: Callable[[], object], before: Callable[[], None] | None = None) -> float:
-        """Seconds between two events around some work."""
-        torch = self._torch
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        if before is not None:
-            before()
-        if hasattr(torch.cuda, "_sleep"):  # lets the host run ahead; otherwise its launch would be timed as well
-            torch.cuda._sleep(_AHEAD)
-        start.record()
-        work()
-        end.record()
-        end.synchronize()
-        return max(float(start.elapsed_time(end)) * 1e-3, _LEAST)
-
     def _flush(self) -> None:
         if self._flushes:
             self._torch.sum(self._waste, dim=1, out=self._sums)
-
-    def _repeat(self, run: Callable[[], float]) -> Timing:
-        return repeat(run, budget=self._budget)

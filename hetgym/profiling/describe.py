@@ -108,30 +108,27 @@ def _time(start: str, end: str, hosts: Mapping[str, HostSettings], sizes: Sequen
 
 
 def _cpu(device: str, card: MachineCard, peaks: Peaks, sharers: int) -> dict[str, Any]:
-    cache = card.caches.get("L3") or card.caches.get("L2")
-    return {
-        "name": device,
-        "kind": "cpu",
-        "model": card.label,
-        "source": _source(card),
-        **_rates(peaks, "cpu"),
-        "memory_capacity": card.memory // sharers or 1,
-        "processors": len(card.cores_used),
-        **({"cache_bytes": float(cache)} if cache else {}),
-    }
+    cache, cores = card.caches.get("L3") or card.caches.get("L2"), len(card.cores_used)
+    return _device(device, "cpu", card.label, card, peaks, card.memory // sharers or 1, cores, cache)
 
 
 def _gpu(number: int, card: MachineCard, peaks: Peaks) -> dict[str, Any]:
     gpu = card.gpus[number]
+    return _device(f"gpu{number}", "gpu", gpu.model, card, peaks, gpu.memory, gpu.processors, gpu.cache)
+
+
+def _device(
+    name: str, kind: str, model: str, card: MachineCard, peaks: Peaks, memory: int, processors: int, cache: int | None
+) -> dict[str, Any]:
     return {
-        "name": f"gpu{number}",
-        "kind": "gpu",
-        "model": gpu.model,
+        "name": name,
+        "kind": kind,
+        "model": model,
         "source": _source(card),
-        **_rates(peaks, "gpu"),
-        "memory_capacity": gpu.memory,
-        "processors": gpu.processors,
-        **({"cache_bytes": float(gpu.cache)} if gpu.cache else {}),
+        **_rates(peaks, kind),
+        "memory_capacity": memory,
+        "processors": processors,
+        **({"cache_bytes": float(cache)} if cache else {}),
     }
 
 

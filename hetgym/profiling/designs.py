@@ -117,18 +117,20 @@ def _lstm(rows: int, inner: int, hidden: int) -> Operator:
     )
 
 
-def _unary(kind: str) -> _Make:
-    def make(rows: int, columns: int) -> Operator:
-        x = Tensor((rows, columns))
-        return Operator(kind.lower(), kind, (x,), (x,))
+def _alike(kind: str, name: str = "", constants: int = 0, **attributes: Attribute) -> _Make:
+    """Operators whose result is like their operand, rows or square images; constants have a number for each column."""
+
+    def make(rows: int, columns: int, *side: int) -> Operator:
+        x = Tensor((rows, columns, *side, *side))
+        return Operator(name or kind.lower(), kind, (x, *(_weight(columns),) * constants), (x,), attributes)
 
     return make
 
 
-def _binary(kind: str, broadcast: bool = False) -> _Make:
+def _binary(kind: str) -> _Make:
     def make(rows: int, columns: int) -> Operator:
         x = Tensor((rows, columns))
-        return Operator(kind.lower(), kind, (x, _weight(columns) if broadcast else x), (x,))
+        return Operator(kind.lower(), kind, (x, x), (x,))
 
     return make
 
@@ -136,26 +138,6 @@ def _binary(kind: str, broadcast: bool = False) -> _Make:
 def _scale(n: int, channels: int, side: int) -> Operator:
     x = Tensor((n, channels, side, side))
     return Operator("scale", "Mul", (x, _weight(channels, 1, 1)), (x,))
-
-
-def _softmax(rows: int, columns: int) -> Operator:
-    x = Tensor((rows, columns))
-    return Operator("softmax", "Softmax", (x,), (x,), {"axis": -1})
-
-
-def _layer_norm(rows: int, columns: int) -> Operator:
-    x = Tensor((rows, columns))
-    return Operator("norm", "LayerNormalization", (x, _weight(columns), _weight(columns)), (x,))
-
-
-def _rms_norm(rows: int, columns: int) -> Operator:
-    x = Tensor((rows, columns))
-    return Operator("norm", "RMSNormalization", (x, _weight(columns)), (x,))
-
-
-def _batch_norm(n: int, channels: int, side: int) -> Operator:
-    x = Tensor((n, channels, side, side))
-    return Operator("norm", "BatchNormalization", (x, *(_weight(channels),) * 4), (x,))
 
 
 def _pool(kind: str) -> _Make:
@@ -208,18 +190,9 @@ def _transpose(planes: int, rows: int, columns: int, perm: int) -> Operator:
     )
 
 
-def _copy(rows: int, columns: int) -> Operator:
-    return Operator("copy", "Copy", (Tensor((rows, columns)),), (Tensor((rows, columns)),))
-
-
 def _embedding(rows: int, columns: int, tokens: int) -> Operator:
     operands = (_weight(rows, columns), Tensor((1, tokens), "int64"))
     return Operator("embedding", "Gather", operands, (Tensor((1, tokens, columns)),), {"axis": 0})
-
-
-def _lrn(n: int, channels: int, side: int) -> Operator:
-    x = Tensor((n, channels, side, side))
-    return Operator("lrn", "LRN", (x,), (x,), {"size": 5})
 
 
 _IMAGES = ((1, 8), (8, 1024), (4, 112))
@@ -238,26 +211,26 @@ DESIGNS: dict[str, Design] = {
     "attention-masked": Design(((1, 8), (1, 16), (1, 512), (16, 512), (16, 128)), _masked_attention, 200),
     "rotary": Design(((1, 8), (1, 32), (1, 1024), (16, 64)), _rotary, 120),
     "lstm-cell": Design(((1, 128), (16, 1536), (16, 1536)), _lstm, 420, 40),
-    "relu": Design(_ROWS, _unary("Relu"), 200, 40),
-    "gelu": Design(_ROWS, _unary("Gelu"), 160, 30),
-    "tanh": Design(_ROWS, _unary("Tanh"), 90),
-    "sigmoid": Design(_ROWS, _unary("Sigmoid"), 90),
-    "clip": Design(_ROWS, _unary("Clip"), 80),
-    "hard-swish": Design(_ROWS, _unary("HardSwish"), 80),
-    "swish": Design(_ROWS, _unary("Swish"), 80),
-    "exp": Design(_ROWS, _unary("Exp"), 80),
-    "sqrt": Design(_ROWS, _unary("Sqrt"), 50),
-    "erf": Design(_ROWS, _unary("Erf"), 50),
+    "relu": Design(_ROWS, _alike("Relu"), 200, 40),
+    "gelu": Design(_ROWS, _alike("Gelu"), 160, 30),
+    "tanh": Design(_ROWS, _alike("Tanh"), 90),
+    "sigmoid": Design(_ROWS, _alike("Sigmoid"), 90),
+    "clip": Design(_ROWS, _alike("Clip"), 80),
+    "hard-swish": Design(_ROWS, _alike("HardSwish"), 80),
+    "swish": Design(_ROWS, _alike("Swish"), 80),
+    "exp": Design(_ROWS, _alike("Exp"), 80),
+    "sqrt": Design(_ROWS, _alike("Sqrt"), 50),
+    "erf": Design(_ROWS, _alike("Erf"), 50),
     "add": Design(_ROWS, _binary("Add"), 200, 30),
-    "add-broadcast": Design(_ROWS, _binary("Add", True), 130),
+    "add-broadcast": Design(_ROWS, _alike("Add", constants=1), 130),
     "mul": Design(_ROWS, _binary("Mul"), 120, 30),
     "mul-channels": Design(_IMAGES, _scale, 130),
     "div": Design(_ROWS, _binary("Div"), 70),
     "sub": Design(_ROWS, _binary("Sub"), 70),
-    "softmax": Design(_ROWS, _softmax, 240, 40),
-    "layer-norm": Design(_ROWS, _layer_norm, 240, 40),
-    "rms-norm": Design(_ROWS, _rms_norm, 120),
-    "batch-norm": Design(_IMAGES, _batch_norm, 240, 40),
+    "softmax": Design(_ROWS, _alike("Softmax", axis=-1), 240, 40),
+    "layer-norm": Design(_ROWS, _alike("LayerNormalization", "norm", 2), 240, 40),
+    "rms-norm": Design(_ROWS, _alike("RMSNormalization", "norm", 1), 120),
+    "batch-norm": Design(_IMAGES, _alike("BatchNormalization", "norm", 4), 240, 40),
     "max-pool": Design((*_IMAGES, _WINDOWS), _pool("MaxPool"), 250, 30),
     "average-pool": Design((*_IMAGES, _WINDOWS), _pool("AveragePool"), 250, 30),
     "global-average-pool": Design(_IMAGES, _global_pool, 160, 20),
@@ -267,9 +240,9 @@ DESIGNS: dict[str, Design] = {
     "concat": Design(((1, 4), (4, 512), (4, 512), (4, 112), _WINDOWS), _concat, 240),
     "split": Design(((1, 4), (4, 512), (4, 112), _WINDOWS), _split, 180),
     "transpose": Design(((1, 512), (4, 512), (4, 512), _WINDOWS), _transpose, 320),
-    "copy": Design(_ROWS, _copy, 150),
+    "copy": Design(_ROWS, _alike("Copy"), 150),
     "embedding": Design(((256, 16384), (16, 1536), (1, 4096)), _embedding, 180),
-    "lrn": Design(((1, 2), (8, 256), (4, 64)), _lrn, 90),
+    "lrn": Design(((1, 2), (8, 256), (4, 64)), _alike("LRN", size=5), 90),
 }
 """Name -> design, in the order in which a profile measures them."""
 

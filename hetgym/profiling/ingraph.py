@@ -57,14 +57,8 @@ class GraphRunner:
         self._steps: list[tuple[Any, ...]] = []
         for i in self._order:
             op = graph.operators[i]
-            reads: list[tuple[int, int] | Any] = []
-            for at, tensor in enumerate(op.inputs):
-                if not tensor.constant:
-                    source = sources[i][at]
-                    if source is None:
-                        reads.append(values_of(op, at, device, rng))
-                    else:
-                        reads.append((int(source[0]), int(source[1])))
+            free = [at for at, tensor in enumerate(op.inputs) if not tensor.constant]
+            reads = [sources[i][at] or values_of(op, at, device, rng) for at in free]
             before = sorted({read[0] for read in reads if isinstance(read, tuple)})
             for j in before:
                 readers[j] += 1

@@ -14,11 +14,8 @@ from hetgym.graph.ops import Operator, Tensor, integer, integers
 
 Call = Callable[[Sequence[Any]], Any]  # Function from all operands, in the operator's order, to its output or outputs
 
-TORCH_DTYPES = {
-    "float64": "float64", "float32": "float32", "float16": "float16", "bfloat16": "bfloat16", "int64": "int64",
-    "int32": "int32", "int16": "int16", "int8": "int8", "uint8": "uint8", "bool": "bool",
-}  # fmt: skip
-"""hetgym's name of a dtype -> torch's name."""
+TORCH_DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+"""Dtypes that torch computes in, under the same names."""
 
 
 class Kernel:
@@ -120,7 +117,7 @@ def dtype_of(tensor: Tensor) -> Any:
     torch = require("torch", "torch", "running operators")
     if tensor.dtype not in TORCH_DTYPES:
         raise UnsupportedOperator(f"torch does not compute in {tensor.dtype}")
-    return getattr(torch, TORCH_DTYPES[tensor.dtype])
+    return getattr(torch, tensor.dtype)
 
 
 def values_of(operator: Operator, at: int, device: str, rng: Any) -> Any:
@@ -345,8 +342,7 @@ def _pool(torch: Any, op: Operator) -> Call:
     rank = len(window.kernel)
     if op.attributes.get("strides") is None and op.attributes.get("pads") is None:  # adaptive
         out = _shape(op)[2:]
-        name = f"adaptive_{'max' if largest else 'avg'}_pool{rank}d"
-        adaptive = getattr(functional, name)
+        adaptive = getattr(functional, f"adaptive_{'max' if largest else 'avg'}_pool{rank}d")
         return lambda x: adaptive(x[0], out)
     kernel, strides, around, pads = window.kernel, window.strides, window.around, window.before
     run = getattr(functional, f"{'max' if largest else 'avg'}_pool{rank}d")
@@ -359,11 +355,8 @@ def _pool(torch: Any, op: Operator) -> Call:
 
 def _global_pool(torch: Any, op: Operator) -> Call:
     dims = tuple(range(2, len(op.inputs[0].shape)))
-    return (
-        (lambda x: torch.amax(x[0], dims, True))
-        if op.kind == "GlobalMaxPool"
-        else (lambda x: torch.mean(x[0], dims, True))
-    )
+    run = torch.amax if op.kind == "GlobalMaxPool" else torch.mean
+    return lambda x: run(x[0], dims, True)
 
 
 def _unary(name: str, *arguments: Any) -> Callable[[Any, Operator], Call]:
@@ -374,8 +367,13 @@ def _unary(name: str, *arguments: Any) -> Callable[[Any, Operator], Call]:
     return build
 
 
-def _clip(torch: Any, op: Operator) -> Call:
-    return lambda x: torch.clamp(x[0], 0.0, 6.0)
+def _by_number(name: str, attribute: str, default: int, *before: Any) -> Callable[[Any, Operator], Call]:
+    """A call whose last argument is a whole number of the operator's attributes."""
+
+    def build(torch: Any, op: Operator) -> Call:
+        return _unary(name, *before, integer(op, attribute, default))(torch, op)
+
+    return build
 
 
 def _prelu(torch: Any, op: Operator) -> Call:
@@ -422,38 +420,23 @@ def _batch_norm(torch: Any, op: Operator) -> Call:
     return lambda x: run(x[0], x[3], x[4], x[1], x[2])
 
 
-def _softmax(torch: Any, op: Operator) -> Call:
-    run, axis = getattr(torch, "log_softmax" if op.kind == "LogSoftmax" else "softmax"), integer(op, "axis", -1)
-    return lambda x: run(x[0], axis)
-
-
 def _layer_norm(torch: Any, op: Operator) -> Call:
     shape = op.inputs[1].shape if len(op.inputs) > 1 else op.inputs[0].shape[integer(op, "axis", -1) :]
-    run, count = torch.nn.functional.layer_norm, len(op.inputs)
-    return lambda x: run(x[0], shape, x[1] if count > 1 else None, x[2] if count > 2 else None)
+    run = torch.nn.functional.layer_norm
+    return lambda x: run(x[0], shape, *x[1:3])
 
 
 def _rms_norm(torch: Any, op: Operator) -> Call:
     shape = op.inputs[1].shape if len(op.inputs) > 1 else op.inputs[0].shape[-1:]
-    run, weighted = torch.nn.functional.rms_norm, len(op.inputs) > 1
-    return lambda x: run(x[0], shape, x[1] if weighted else None)
+    run = torch.nn.functional.rms_norm
+    return lambda x: run(x[0], shape, *x[1:2])
 
 
 def _group_norm(torch: Any, op: Operator) -> Call:
     channels = op.inputs[0].shape[1]
     groups = channels if op.kind == "InstanceNormalization" else integer(op, "num_groups", 1)
-    run, count = torch.nn.functional.group_norm, len(op.inputs)
-    return lambda x: run(x[0], groups, x[1] if count > 1 else None, x[2] if count > 2 else None)
-
-
-def _lrn(torch: Any, op: Operator) -> Call:
-    run, size = torch.nn.functional.local_response_norm, integer(op, "size", 5)
-    return lambda x: run(x[0], size)
-
-
-def _lp_norm(torch: Any, op: Operator) -> Call:
-    run, axis = torch.nn.functional.normalize, integer(op, "axis", -1)
-    return lambda x: run(x[0], dim=axis)
+    run = torch.nn.functional.group_norm
+    return lambda x: run(x[0], groups, *x[1:3])
 
 
 def _variance_norm(torch: Any, op: Operator) -> Call:
@@ -469,20 +452,12 @@ def _reduce(name: str) -> Callable[[Any, Operator], Call]:
         named = integers(op, "axes") or integers(op, "axis")
         axes = tuple(a % len(source) for a in named) or _lost_axes(source, result)
         keep = len(result) == len(source)
-        run: Callable[[Any], Any] = {
-            "mean": lambda x: torch.mean(x, axes, keep),
-            "sum": lambda x: torch.sum(x, axes, keep),
-            "max": lambda x: torch.amax(x, axes, keep),
-            "min": lambda x: torch.amin(x, axes, keep),
-            "prod": lambda x: torch.prod(x, axes[0], keep),
-            "l1": lambda x: torch.linalg.vector_norm(x, 1, axes, keep),
-            "l2": lambda x: torch.linalg.vector_norm(x, 2, axes, keep),
-            "square": lambda x: torch.sum(x * x, axes, keep),
-            "logsumexp": lambda x: torch.logsumexp(x, axes, keep),
-            "argmax": lambda x: torch.argmax(x, axes[0], keep),
-            "argmin": lambda x: torch.argmin(x, axes[0], keep),
-        }[name]
-        return lambda x: run(x[0])
+        if name == "square":
+            return lambda x: torch.sum(x[0] * x[0], axes, keep)
+        if name in ("l1", "l2"):
+            return lambda x: torch.linalg.vector_norm(x[0], int(name[1]), axes, keep)
+        run, along = getattr(torch, name), axes[0] if name in ("prod", "argmax", "argmin") else axes
+        return lambda x: run(x[0], along, keep)
 
     return build
 
@@ -555,18 +530,9 @@ def _filled(torch: Any, op: Operator) -> Call:
     return lambda x: torch.zeros(shape, dtype=dtype, device=x[0].device if x else "cpu")
 
 
-def _triangle(torch: Any, op: Operator) -> Call:
-    return lambda x: torch.tril(x[0])
-
-
 def _one_hot(torch: Any, op: Operator) -> Call:
     depth, dtype = _shape(op)[-1], dtype_of(op.outputs[0])
     return lambda x: torch.eye(depth, dtype=dtype, device=x[0].device)[x[0].long()]
-
-
-def _cumulative(torch: Any, op: Operator) -> Call:
-    axis = integer(op, "axis", 0)
-    return lambda x: torch.cumsum(x[0], axis)
 
 
 def _gather(torch: Any, op: Operator) -> Call:
@@ -673,10 +639,6 @@ def _scatter(torch: Any, op: Operator) -> Call:
     return lambda x: x[0].clone()
 
 
-def _sum_into(torch: Any, op: Operator) -> Call:
-    return lambda x: torch.add(x[0], x[1])
-
-
 BUILDERS: dict[str, Callable[[Any, Operator], Call]] = {
     "Conv": _conv, "ConvTranspose": _conv_transpose, "Gemm": _gemm, "MatMul": _matmul, "Einsum": _einsum,
     "Attention": _attention, "LSTMCell": _cell, "GRUCell": _cell, "RNNCell": _cell, "MaxPool": _pool,
@@ -688,24 +650,28 @@ BUILDERS: dict[str, Callable[[Any, Operator], Call]] = {
     "Neg": _unary("neg"), "Floor": _unary("floor"), "Ceil": _unary("ceil"), "Round": _unary("round"),
     "Sign": _unary("sign"), "Not": _unary("logical_not"), "Reciprocal": _unary("reciprocal"), "Sqrt": _unary("sqrt"),
     "Exp": _unary("exp"), "Log": _unary("log"), "Sin": _unary("sin"), "Cos": _unary("cos"), "Erf": _unary("erf"),
-    "Tanh": _unary("tanh"), "Sigmoid": _unary("sigmoid"), "IsNaN": _unary("isnan"), "Clip": _clip, "PRelu": _prelu,
-    "Cast": _cast, "Add": _binary("add"), "Sub": _binary("sub"), "Mul": _binary("mul"), "Div": _binary("div"),
-    "Pow": _binary("pow"), "Mod": _binary("remainder"), "Max": _binary("maximum"), "Min": _binary("minimum"),
-    "Sum": _binary("add"), "Mean": _mean, "Where": _where, "Equal": _binary("eq"), "Greater": _binary("gt"),
+    "Tanh": _unary("tanh"), "Sigmoid": _unary("sigmoid"), "IsNaN": _unary("isnan"),
+    "Clip": _unary("clamp", 0.0, 6.0), "PRelu": _prelu, "Cast": _cast, "Add": _binary("add"), "Sub": _binary("sub"),
+    "Mul": _binary("mul"), "Div": _binary("div"), "Pow": _binary("pow"), "Mod": _binary("remainder"),
+    "Max": _binary("maximum"), "Min": _binary("minimum"), "Sum": _binary("add"), "Mean": _mean,
+    "Where": _where, "Equal": _binary("eq"), "Greater": _binary("gt"),
     "Less": _binary("lt"), "GreaterOrEqual": _binary("ge"), "LessOrEqual": _binary("le"),
     "And": _binary("logical_and"), "Or": _binary("logical_or"), "Xor": _binary("logical_xor"),
-    "BatchNormalization": _batch_norm, "Softmax": _softmax, "LogSoftmax": _softmax, "LayerNormalization": _layer_norm,
+    "BatchNormalization": _batch_norm, "Softmax": _by_number("softmax", "axis", -1),
+    "LogSoftmax": _by_number("log_softmax", "axis", -1), "LayerNormalization": _layer_norm,
     "RMSNormalization": _rms_norm, "GroupNormalization": _group_norm, "InstanceNormalization": _group_norm,
-    "LRN": _lrn, "LpNormalization": _lp_norm, "MeanVarianceNormalization": _variance_norm,
-    "ReduceMean": _reduce("mean"), "ReduceSum": _reduce("sum"), "ReduceMax": _reduce("max"),
-    "ReduceMin": _reduce("min"), "ReduceProd": _reduce("prod"), "ReduceL1": _reduce("l1"), "ReduceL2": _reduce("l2"),
+    "LRN": _by_number("local_response_norm", "size", 5), "LpNormalization": _by_number("normalize", "axis", -1, 2.0),
+    "MeanVarianceNormalization": _variance_norm,
+    "ReduceMean": _reduce("mean"), "ReduceSum": _reduce("sum"), "ReduceMax": _reduce("amax"),
+    "ReduceMin": _reduce("amin"), "ReduceProd": _reduce("prod"), "ReduceL1": _reduce("l1"), "ReduceL2": _reduce("l2"),
     "ReduceSumSquare": _reduce("square"), "ReduceLogSumExp": _reduce("logsumexp"), "ArgMax": _reduce("argmax"),
     "ArgMin": _reduce("argmin"), "TopK": _top_k, "Concat": _concat, "Transpose": _transpose, "Copy": _copy,
     "Pad": _pad, "Expand": _repeated, "Tile": _repeated, "Resize": _resize, "DepthToSpace": _depth_space,
     "SpaceToDepth": _depth_space, "Range": _filled, "ConstantOfShape": _filled, "ScatterND": _scatter,
-    "ScatterElements": _scatter, "Trilu": _triangle, "OneHot": _one_hot, "CumSum": _cumulative, "Slice": _slices,
+    "ScatterElements": _scatter, "Trilu": _unary("tril"), "OneHot": _one_hot,
+    "CumSum": _by_number("cumsum", "axis", 0), "Slice": _slices,
     "Split": _split, "Gather": _gather, "GatherElements": _gather_elements, "Reshape": _view, "Flatten": _view,
     "Squeeze": _view, "Unsqueeze": _view, "Identity": _view, "Dropout": _view, "View": _view, "SplitView": _split,
-    "RecvReduce": _sum_into, "RotaryEmbedding": _rotary, "TensorScatter": _write_cache,
+    "RecvReduce": _binary("add"), "RotaryEmbedding": _rotary, "TensorScatter": _write_cache,
 }  # fmt: skip
 """Kind -> builder of its torch call."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hetgym._types import FloatArray
 from hetgym.errors import ConfigError, MissingExtra, ProfilingError, require
 from hetgym.profiling.child import Child
+from hetgym.profiling.cuda import between
 from hetgym.profiling.host import HostSettings
 from hetgym.profiling.pingpong import memory_size
 
@@ -22,8 +23,6 @@ SIZES: tuple[int, ...] = tuple(1 << power for power in range(12, 27, 2))  # Size
 
 _WINDOW = 32 << 20  # bytes over which messages rotate, as many as the tensors of a medium-sized graph
 _LARGEST = 1 << 30
-_FLOOR = 1e-9
-_AHEAD = 100_000  # clock cycles by which the host runs ahead, some 50 us
 
 
 @dataclass(frozen=True)
@@ -160,14 +159,5 @@ def _buffer(torch: Any, side: str, size: int) -> Any:
 
 def _copies(torch: Any, source: Any, target: Any, rounds: int) -> FloatArray:
     """[rounds] seconds of single copies on the current stream, after two discarded ones."""
-    times = np.empty(rounds + 2)
-    for i in range(len(times)):
-        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        if hasattr(torch.cuda, "_sleep"):  # lets the host run ahead, so that issuing the copy is not timed
-            torch.cuda._sleep(_AHEAD)
-        before.record()
-        target.copy_(source, non_blocking=True)
-        after.record()
-        after.synchronize()
-        times[i] = max(before.elapsed_time(after) * 1e-3, _FLOOR)
-    return times[2:]
+    times = [between(torch, lambda: target.copy_(source, non_blocking=True)) for _ in range(rounds + 2)]
+    return np.array(times[2:])

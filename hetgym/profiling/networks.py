@@ -67,9 +67,8 @@ class _Convolutional:
     def shuffle(self, x: Value, groups: int) -> Value:
         batch, channels, h, w = x.tensor.shape
         y = self.net.one(self.at("reshape"), "Reshape", [x], (batch, groups, channels // groups, h, w))
-        y = self.net.one(
-            self.at("transpose"), "Transpose", [y], (batch, channels // groups, groups, h, w), perm=(0, 2, 1, 3, 4)
-        )
+        turned = (batch, channels // groups, groups, h, w)
+        y = self.net.one(self.at("transpose"), "Transpose", [y], turned, perm=(0, 2, 1, 3, 4))
         return self.net.one(self.at("reshape"), "Reshape", [y], (batch, channels, h, w))
 
     def head(self, x: Value, classes: int) -> DataflowGraph:
@@ -174,11 +173,8 @@ def separable(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
             x = build.net.one(build.at("add"), "Add", [x, y], x.tensor.shape)
         elif stride == 2 and rng.random() < 0.4:
             z = build.pool(x, 2, "AveragePool")
-            x = build.unary(
-                build.net.one(
-                    build.at("concat"), "Concat", [z, y], (*y.tensor.shape[:1], 2 * width, *y.tensor.shape[2:]), axis=1
-                )
-            )
+            wider = (*y.tensor.shape[:1], 2 * width, *y.tensor.shape[2:])
+            x = build.unary(build.net.one(build.at("concat"), "Concat", [z, y], wider, axis=1))
             width *= 2
         else:
             x = y
@@ -199,13 +195,8 @@ def dense(rng: np.random.Generator, samples: int = 1) -> DataflowGraph:
                     inner = build.unary(build.conv(x, _width(rng, 16, 96), 1))
                     parts.append(build.unary(build.conv(inner, _width(rng, 16, 256), kernel)))
                 if rng.random() < 0.5:
-                    parts.append(
-                        build.unary(
-                            build.conv(
-                                build.pool(x, 1, str(rng.choice(["MaxPool", "AveragePool"]))), _width(rng, 16, 128), 1
-                            )
-                        )
-                    )
+                    pooled = build.pool(x, 1, str(rng.choice(["MaxPool", "AveragePool"])))
+                    parts.append(build.unary(build.conv(pooled, _width(rng, 16, 128), 1)))
             else:
                 y = build.conv(build.unary(build.norm(x)), 4 * growth, 1)
                 parts = [x, build.conv(build.unary(build.norm(y)), growth, 3)]

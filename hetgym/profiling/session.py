@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ class Item:
         )
 
 
-class Worker:
+class Worker(AbstractContextManager["Worker"]):
     """A measuring process that is restarted whenever it was killed; ProfilingError if it does not start."""
 
     def __init__(self, settings: HostSettings, memory_limit: float = 8e9, device: str = "cpu") -> None:
@@ -82,9 +83,6 @@ class Worker:
         )
         self._environment = {**os.environ, **settings.environment(), "PYTHONHASHSEED": "0"}
         self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Worker:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()

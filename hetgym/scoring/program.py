@@ -8,15 +8,14 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from hetgym._input.files import as_path, read_bytes
+from hetgym._process import connected
 from hetgym.errors import ConfigError, HetgymError, sentence
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
@@ -44,7 +43,7 @@ class Answer:
     seconds: float  # wall time of the call [s]
 
 
-class Program:
+class Program(AbstractContextManager["Program"]):
     """A Python file that defines ``schedule(problem)`` or ``schedule(problem, runtime)``, run outside this process.
 
     The file is never imported here. Problems go out as ``.npz`` bytes; answers come back as JSON of bounded length and
@@ -94,12 +93,7 @@ class Program:
         self.confined: tuple[str, ...] = ()
         self._nursery: _Nursery | None = None
 
-    def __enter__(self) -> Program:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -151,32 +145,15 @@ class _Nursery:
 
     def __init__(self, text: bytes, limits: Limits) -> None:
         self._folder, self._lock = make_folder()
-        ours, theirs = socket.socketpair()
-        code = (
-            f"import sys; sys.path[:] = {sys.path!r}; "
-            f"from hetgym.scoring.nursery import main; main({theirs.fileno()}, {os.getpid()})"
-        )
+        code = f"from hetgym.scoring.nursery import main; main(END, {os.getpid()})"
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environment |= {"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "TMPDIR": str(self._folder)}
         environment |= dict.fromkeys(_SINGLE, "1")
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", code],
-                cwd=self._folder,
-                env=environment,
-                pass_fds=(theirs.fileno(), self._lock),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            self._process, self._connection = connected(code, environment, self._lock, folder=self._folder)
         except OSError as error:
-            ours.close()
             self._remove()
             raise ConfigError(f"the process that runs programs cannot be started ({error.strerror})") from error
-        finally:
-            theirs.close()
-        self._connection: Connection[Any, Any] = Connection(ours.detach())
         try:
             self._connection.send_bytes(json.dumps({"limits": limits.to_dict()}).encode())
             self._connection.send_bytes(text)

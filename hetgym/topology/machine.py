@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from hetgym.device import Device, Link
@@ -97,15 +97,8 @@ class Machine:
             return []
         links: list[Link] = []
         for cpu, device in zip(self.cpus, devices, strict=False):
-            links += _both(
-                device.name,
-                f"host{cpu.socket}",
-                0.0,
-                device.memory_bandwidth,
-                0.7,
-                "host memory",
-                "the CPU's bandwidth",
-            )
+            host, rate = f"host{cpu.socket}", device.memory_bandwidth
+            links += _both(device.name, host, 0.0, rate, 0.7, "host memory", "the CPU's bandwidth")
         for k, (gpu, board) in enumerate(zip(self.gpus, boards, strict=True)):
             rate, source = (gpu.pcie, self._file) if gpu.pcie else (board.pcie, f"data sheet of {board.name}")
             links += _both(
@@ -155,7 +148,5 @@ def _both(
     one: str, other: str, latency: float, bandwidth: float, share: float, kind: str, source: str
 ) -> tuple[Link, Link]:
     """A link in both directions."""
-    return (
-        Link(one, other, latency, bandwidth, share, kind, source),
-        Link(other, one, latency, bandwidth, share, kind, source),
-    )
+    link = Link(one, other, latency, bandwidth, share, kind, source)
+    return link, replace(link, start=other, end=one)

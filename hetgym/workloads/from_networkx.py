@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from hetgym._types import FloatArray
 from hetgym.errors import ProblemError, shown
+from hetgym.graph.from_networkx import text_of, title_of
 from hetgym.problem import Problem
 from hetgym.workloads.lines import checked_devices, cost_table
 
@@ -83,7 +84,7 @@ def from_networkx(
         tensors=range(len(edges)) if graph.is_multigraph() else None,
         operator_names=[_text(label, "the label of a node") for label in graph],
         operator_kinds=[_text(kind, "the kind of a node") for _, kind in graph.nodes(data="kind", default="Task")],
-        name=_title(graph) if name is None else name,
+        name=_text(title_of(graph), "the name of the graph") if name is None else name,
     )
 
 
@@ -121,13 +122,5 @@ def _numbers(value: object, rank: int, where: str) -> FloatArray:
     return array
 
 
-def _title(graph: Any) -> str:
-    found = graph.graph.get("name") if isinstance(graph.graph, Mapping) else None
-    return _text(found or "graph", "the name of the graph")
-
-
 def _text(value: object, what: str) -> str:
-    try:
-        return str(value)
-    except Exception as cause:  # a whole number of thousands of digits, or an object of the caller's
-        raise ProblemError(f"{what} cannot be written out") from cause
+    return text_of(value, f"{what} cannot be written out", ProblemError)

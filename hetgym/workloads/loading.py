@@ -11,7 +11,8 @@ from hetgym._input.files import as_path
 from hetgym._input.notes import left_out
 from hetgym._text import plain
 from hetgym.errors import ConfigError, GraphError, ProblemError
-from hetgym.graph.from_trace import from_trace, is_protobuf, is_trace
+from hetgym.graph.from_trace import from_trace, is_trace
+from hetgym.graph.traces.chakra import is_protobuf
 from hetgym.problem import Problem
 from hetgym.workloads import dnn_partitioning, wfcommons
 from hetgym.workloads.documents import as_document, read_json

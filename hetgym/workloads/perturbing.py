@@ -2,7 +2,7 @@
 
 import math
 from string import ascii_lowercase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,13 @@ STRIDE = 1.0
 
 DIGITS = 3  # Significant digits of a factor: few, so that problems can be written down and do not hang on a last bit
 WIDEST = 1000.0  # Largest range; beyond it a device or a link is as good as absent
+
+
+_STRETCHED = {
+    "operator": ("run_time", "run time"), "device": ("slowness", "run times"), "cable": ("width", "bandwidth"),
+    "tensor": ("size", "bytes"),
+}  # fmt: skip
+"""Move -> the factors of a variant that it changes one of, and what they multiply."""
 
 
 class Variant(NamedTuple):
@@ -108,21 +115,14 @@ class Neighbourhood:
             return self._add(variant, pairs, rng)
         if move == "less":
             return self._remove(variant, int(rng.integers(len(variant.source))))
-        if move == "operator":
-            k = int(rng.integers(n))
-            run_time, factor = self._stretched(variant.run_time, k, rng)
-            return variant._replace(run_time=run_time), f"{self._operator(k)}: run time × {factor:g}"
-        if move == "device":
-            k = int(rng.integers(len(variant.slowness)))
-            slowness, factor = self._stretched(variant.slowness, k, rng)
-            return variant._replace(slowness=slowness), f"{self.around.device_names[k]}: run times × {factor:g}"
-        if move == "cable":
-            k = int(rng.integers(len(variant.width)))
-            width, factor = self._stretched(variant.width, k, rng)
-            return variant._replace(width=width), f"{self._cable_names[k]}: bandwidth × {factor:g}"
-        k = int(rng.integers(len(variant.source)))
-        size, factor = self._stretched(variant.size, int(variant.tensor[k]), rng)
-        return variant._replace(size=size), f"{self._edge(variant.source[k], variant.target[k])}: bytes × {factor:g}"
+        field, what = _STRETCHED[move]
+        factors: FloatArray = getattr(variant, field)
+        k = int(rng.integers(len(variant.source if move == "tensor" else factors)))
+        changed, factor = self._stretched(factors, int(variant.tensor[k]) if move == "tensor" else k, rng)
+        names = {"operator": self.around.operator_names, "device": self.around.device_names, "cable": self._cable_names}
+        place = self._edge(variant.source[k], variant.target[k]) if move == "tensor" else names[move][k]
+        changes: dict[str, Any] = {field: changed}
+        return variant._replace(**changes), f"{place}: {what} × {factor:g}"
 
     def problem(self, variant: Variant, name: str = "") -> Problem:
         """A variant as a problem.

@@ -88,14 +88,8 @@ class ProblemSpec:
         scale: Mapping[str, float] | None = None,
     ) -> ProblemSpec:
         """A graph of :func:`hetgym.graph.generators.generate_graph` on a platform; see :meth:`zoo`."""
-        chosen = "".join(f"-{key}={value}" for key, value in parameters.items())
-        return cls._placed(
-            f"{generator}{chosen}-s{seed}",
-            lambda: generated_graph(generator, parameters, seed),
-            platform,
-            transforms,
-            scale,
-        )
+        label = _drawn(generator, parameters, seed)
+        return cls._placed(label, lambda: generated_graph(generator, parameters, seed), platform, transforms, scale)
 
     @classmethod
     def _placed(
@@ -120,8 +114,7 @@ class ProblemSpec:
     @classmethod
     def uniform(cls, generator: str, parameters: Mapping[str, Any], seed: int, devices: int, ccr: float) -> ProblemSpec:
         """A generated graph on devices of random speeds and links, see :func:`hetgym.workloads.on_uniform_machines`."""
-        chosen = "".join(f"-{key}={value}" for key, value in parameters.items())
-        label, where = f"{generator}{chosen}-s{seed}", f"{devices}-devices-ccr={ccr:g}"
+        label, where = _drawn(generator, parameters, seed), f"{devices}-devices-ccr={ccr:g}"
 
         def make() -> Problem:
             graph = generated_graph(generator, parameters, seed)
@@ -171,6 +164,11 @@ class ProblemSpec:
         """An existing problem, under its own name or another."""
         graph, _, platform = (name or problem.name).partition("@")
         return cls(name or problem.name, graph, platform or "-", lambda: problem)
+
+
+def _drawn(generator: str, parameters: Mapping[str, Any], seed: int) -> str:
+    """The name of a generated graph."""
+    return f"{generator}{''.join(f'-{key}={value}' for key, value in parameters.items())}-s{seed}"
 
 
 def _stem(source: str, suffixes: tuple[str, ...]) -> str:

@@ -35,6 +35,7 @@ from typing import Any
 
 from hetgym._input.config import read
 from hetgym._input.files import as_path, reason
+from hetgym._input.json import repeated
 from hetgym._input.parts import part
 from hetgym._input.yaml import load_yaml
 from hetgym._text import brief, plain
@@ -129,11 +130,9 @@ def load_suite(source: str | Path) -> Suite:
     if document.best_known:
         known = load_best_known(path.parent / document.best_known)
         specs = tuple(replace(spec, known=known.get(spec.name)) for spec in specs)
-    seen: set[str] = set()
-    for spec in specs:
-        if spec.name in seen:
-            raise ConfigError(f"{path}: problem {spec.name!r} is listed twice")
-        seen.add(spec.name)
+    twice = repeated(spec.name for spec in specs)
+    if twice is not None:
+        raise ConfigError(f"{path}: problem {twice!r} is listed twice")
     return Suite(plain(path.stem), document.summary, specs)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hetgym.bench.fronts import choices, front, ladder, points
-from hetgym.bench.pareto import Measured
+from hetgym.bench.rows import Measured
 
 
 def row(problem: str, scheduler: str, budget: float | None, seconds: float, gap: float | None) -> Measured:

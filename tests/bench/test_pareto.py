@@ -11,7 +11,8 @@ import pytest
 from hetgym import Problem, Schedule, baselines
 from hetgym.baselines import Baseline
 from hetgym.bench.loop import Progress
-from hetgym.bench.pareto import UNLIMITED, Measured, measure, one_core, takes, with_gaps, within
+from hetgym.bench.pareto import UNLIMITED, measure, one_core, takes, with_gaps, within
+from hetgym.bench.rows import Measured
 from hetgym.workloads import Best, BestKnown, ProblemSpec, textbook
 
 SPECS = (ProblemSpec.textbook("topcuoglu"), ProblemSpec.textbook("arabnejad-barbosa"))

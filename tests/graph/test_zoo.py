@@ -10,10 +10,11 @@ import numpy as np
 import onnx
 import pytest
 
+from hetgym._input.files import write_text
 from hetgym.errors import GraphError, UnknownName
 from hetgym.graph import KINDS, load_graph, to_json, zoo
 from hetgym.graph.parametric import parametric
-from hetgym.graph.serialization import dumps, write_text
+from hetgym.graph.serialization import dumps
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
@@ -84,7 +85,7 @@ def test_rebuilding_gives_the_shipped_file(recipes, name, tmp_path):
     document = parametric(recipes[name])
     shipped = zoo.FOLDER / f"{name}.json.gz"
     assert dumps(document) == gzip.decompress(shipped.read_bytes()).decode()
-    write_text(dumps(document), tmp_path / "again.json.gz")
+    write_text(tmp_path / "again.json.gz", dumps(document), GraphError)
     assert (tmp_path / "again.json.gz").read_bytes() == shipped.read_bytes()
 
 

@@ -101,6 +101,8 @@ class EagerGpuCosts(artefact.Stored, Priced):
         ArtefactError: a class is missing or unknown, or its figures are out of range.
     """
 
+    form = MODEL
+
     def __init__(
         self,
         classes: Mapping[str, ClassTrees],
@@ -128,11 +130,6 @@ class EagerGpuCosts(artefact.Stored, Priced):
         self.scatter = _rising(scatter, "whole models")
         self.card = dict(card or {})
         self._known: dict[Any, tuple[float, float, float]] = {}
-
-    @property
-    def form(self) -> str:
-        """Kind of the model."""
-        return MODEL
 
     def whole(self, seconds: float) -> tuple[float, float]:
         """Tenth and ninetieth percentile of the run time of a whole model that is predicted to take some seconds [s].

@@ -51,15 +51,22 @@ TILES = (
 )  # fmt: skip
 """Rows and columns of the output that one block may compute."""
 
+
+def shape_names(fullest: str) -> tuple[str, ...]:
+    """Names of the columns of :func:`shape_columns`; ``fullest`` is that of the work of the fullest processor."""
+    return (
+        "log2 m", "log2 n", "log2 k", "m", "log2 m n",
+        *(f"log2 of the {operand} over the cache" for operand in ("left operand", "right operand", "output")),
+        *(f"m divisible by {a}" for a in (2, 8, 16, 64)), *(f"m modulo {a}" for a in (64, 128, 256)),
+        "n divisible by 512", "n divisible by 1024", "k divisible by 1024",
+        *(f"{what}, tiles of {a} x {b}" for a, b in TILES for what in
+          ("log2 waves", "filling of the waves", fullest, "filling of the tiles")),
+    )  # fmt: skip
+
+
 GEMM_FEATURES: tuple[str, ...] = (
     "log2 seconds of the FLOPs at peak", "log2 seconds of the bytes at peak", "log2 of their ratio",
-    "log2 m", "log2 n", "log2 k", "m", "log2 m n",
-    "log2 of the left operand over the cache", "log2 of the right operand over the cache",
-    "log2 of the output over the cache",
-    *(f"m divisible by {a}" for a in (2, 8, 16, 64)), *(f"m modulo {a}" for a in (64, 128, 256)),
-    "n divisible by 512", "n divisible by 1024", "k divisible by 1024",
-    *(f"{what}, tiles of {a} x {b}" for a, b in TILES for what in
-      ("log2 waves", "filling of the waves", "log2 outputs x k of the fullest processor", "filling of the tiles")),
+    *shape_names("log2 outputs x k of the fullest processor"),
 )  # fmt: skip
 """Names of the columns that :func:`gemm_features` returns."""
 
@@ -131,16 +138,25 @@ def gemm_features(m: FloatArray, n: FloatArray, k: FloatArray, gpu: GemmGpu) -> 
     """[r, f] columns :data:`GEMM_FEATURES` of products [m, k] x [k, n] of r sizes, at least 1 each."""
     log_flops = np.log2(2.0 * m * n * k / gpu.peak_flops)
     log_bytes = np.log2(2.0 * (m * k + n * k + m * n) / gpu.memory_bandwidth)
-    columns = [log_flops, log_bytes, log_flops - log_bytes, np.log2(m), np.log2(n), np.log2(k), m, np.log2(m * n)]
-    columns += [np.log2(2.0 * size / gpu.cache_bytes) for size in (m * k, n * k, m * n)]
+    over_cache = [2.0 * size / gpu.cache_bytes for size in (m * k, n * k, m * n)]
+    shapes = shape_columns(m, n, k, over_cache, gpu.processors)
+    return np.stack([log_flops, log_bytes, log_flops - log_bytes, *shapes], axis=1)
+
+
+def shape_columns(
+    m: FloatArray, n: FloatArray, k: FloatArray, over_cache: Sequence[FloatArray], processors: float, unit: float = 1.0
+) -> list[FloatArray]:
+    """Columns :func:`shape_names` of r products; outputs times k of the fullest processor are counted in ``unit``."""
+    columns = [np.log2(m), np.log2(n), np.log2(k), m, np.log2(m * n), *map(np.log2, over_cache)]
     columns += [m % a == 0 for a in (2, 8, 16, 64)] + [m % a for a in (64, 128, 256)]
     columns += [n % 512 == 0, n % 1024 == 0, k % 1024 == 0]
     for rows, wide in TILES:
         blocks = np.ceil(m / rows) * np.ceil(n / wide)
-        waves = blocks / gpu.processors
+        waves = blocks / processors
         full = np.ceil(waves)
-        columns += [np.log2(waves), waves / full, np.log2(full * rows * wide * k), m * n / (blocks * rows * wide)]
-    return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+        columns += [np.log2(waves), waves / full, np.log2(full * rows * wide * k / unit)]
+        columns += [m * n / (blocks * rows * wide)]
+    return [np.asarray(column, np.float64) for column in columns]
 
 
 class GemmCosts(artefact.Stored, Priced):
@@ -162,6 +178,8 @@ class GemmCosts(artefact.Stored, Priced):
     Raises:
         ArtefactError: limits or scatter are not two finite numbers in rising order.
     """
+
+    form = MODEL
 
     def __init__(
         self,
@@ -240,11 +258,6 @@ class GemmCosts(artefact.Stored, Priced):
         """[r] seconds that no price of [r, 4] products is below."""
         batch, m, n, k = sizes.T
         return gemm_physics(batch, m, n, k, self.gpu) * math.exp(self.limits[0])
-
-    @property
-    def form(self) -> str:
-        """Kind of the model."""
-        return MODEL
 
     def _priced(self, operators: Sequence[Operator], device: Device, ledger: Ledger | None = None) -> FloatArray:
         """[n, 3] seconds and percentiles: from cross-validation for products, otherwise the prediction itself."""

@@ -101,17 +101,14 @@ class HalfGpuCosts(artefact.Stored, Priced):
         ArtefactError: a class is missing or unknown.
     """
 
+    form = MODEL
+
     def __init__(self, classes: Mapping[str, HalfTrees], card: Mapping[str, Any] | None = None) -> None:
         if set(classes) != set(COLUMNS):
             raise ArtefactError(f"classes are {', '.join(sorted(classes))}; expected {', '.join(sorted(COLUMNS))}")
         self.classes = dict(classes)
         self.card = dict(card or {})
         self._known: dict[tuple[Any, ...], float] = {}
-
-    @property
-    def form(self) -> str:
-        """Kind of the model."""
-        return MODEL
 
     def seconds(self, kind: str, table: FloatArray, gpu: HalfGpu, ledger: Ledger | None = None) -> FloatArray:
         """[r] run times of one class by the trees of all boards, positive and finite [s].

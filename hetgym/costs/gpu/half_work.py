@@ -13,7 +13,7 @@ import numpy as np
 
 from hetgym._input.config import check_number
 from hetgym._types import BoolArray, FloatArray
-from hetgym.costs.gpu.gemm import TILES, gemm_dimensions
+from hetgym.costs.gpu.gemm import gemm_dimensions, shape_columns, shape_names
 from hetgym.device import Device
 from hetgym.errors import PlatformError
 from hetgym.graph.ops import Operator
@@ -90,13 +90,7 @@ class HalfGpu:
 
 PRODUCT_FEATURES: tuple[str, ...] = (
     "log2 cycles of the FLOPs at peak", "log2 cycles of the bytes at peak",
-    "log2 m", "log2 n", "log2 k", "m", "log2 m n",
-    "log2 of the left operand over the cache", "log2 of the right operand over the cache",
-    "log2 of the output over the cache",
-    *(f"m divisible by {a}" for a in (2, 8, 16, 64)), *(f"m modulo {a}" for a in (64, 128, 256)),
-    "n divisible by 512", "n divisible by 1024", "k divisible by 1024",
-    *(f"{what}, tiles of {a} x {b}" for a, b in TILES for what in
-      ("log2 waves", "filling of the waves", "log2 cycles of the fullest processor", "filling of the tiles")),
+    *shape_names("log2 cycles of the fullest processor"),
 )  # fmt: skip
 """Columns of :func:`product_features`."""
 
@@ -127,18 +121,9 @@ def product_features(sizes: FloatArray, gpu: HalfGpu, bits: int) -> FloatArray:
     cycles = math.log2(gpu.clock)
     log_flops = np.log2(2.0 * m * n * k / peak) + cycles
     log_bytes = np.log2((bits / 8 * (m * k + n * k) + 2.0 * m * n) / gpu.bandwidth) + cycles
-    columns = [log_flops, log_bytes, np.log2(m), np.log2(n), np.log2(k), m, np.log2(m * n)]
-    columns += [np.log2(size / gpu.cache) for size in (bits / 8 * m * k, bits / 8 * n * k, 2.0 * m * n)]
-    columns += [m % a == 0 for a in (2, 8, 16, 64)] + [m % a for a in (64, 128, 256)]
-    columns += [n % 512 == 0, n % 1024 == 0, k % 1024 == 0]
-    each = peak / gpu.processors / gpu.clock  # FLOPs of a processor in a cycle
-    for rows, wide in TILES:
-        blocks = np.ceil(m / rows) * np.ceil(n / wide)
-        waves = blocks / gpu.processors
-        full = np.ceil(waves)
-        columns += [np.log2(waves), waves / full, np.log2(2.0 * full * rows * wide * k / each)]
-        columns += [m * n / (blocks * rows * wide)]
-    return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+    over_cache = [size / gpu.cache for size in (bits / 8 * m * k, bits / 8 * n * k, 2.0 * m * n)]
+    each = peak / gpu.processors / gpu.clock / 2.0  # multiply-adds of a processor in a cycle
+    return np.stack([log_flops, log_bytes, *shape_columns(m, n, k, over_cache, gpu.processors, each)], axis=1)
 
 
 def product_dimensions(operator: Operator, times: int = 1) -> tuple[float, ...] | None:

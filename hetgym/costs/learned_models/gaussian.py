@@ -10,8 +10,8 @@ import numpy.typing as npt
 from hetgym._kernels.jit import jit
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.costs.learned_models.seen import Seen
-from hetgym.costs.regressor import Arrays, check_rows, checked, refuse_others, settled
-from hetgym.errors import ArtefactError, require
+from hetgym.costs.regressor import Arrays, check_rows, checked, one_thread, refuse_others, settled
+from hetgym.errors import ArtefactError
 
 MOST = 1500
 """Most rows of a class, larger ones are thinned: a fit takes time cubic in the rows, a prediction linear time."""
@@ -135,14 +135,8 @@ def _scales(x: FloatArray, y: FloatArray, rng: np.random.Generator) -> tuple[Flo
         [c] length scales, [c] variances of the linear part in units of these, the variance of the Matérn part,
         and [n] the variance of the noise.
     """
-    torch: Any = require("torch", "torch", "fitting a Gaussian process")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.enable_grad():
-            return _most_likely(torch, x, y, np.sort(rng.permutation(len(y))[:CHOOSING]))
-    finally:
-        torch.set_num_threads(threads)
+    with one_thread("fitting a Gaussian process") as torch:
+        return _most_likely(torch, x, y, np.sort(rng.permutation(len(y))[:CHOOSING]))
 
 
 def _most_likely(

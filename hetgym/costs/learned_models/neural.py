@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.costs.learned_models.seen import Seen
-from hetgym.costs.regressor import Arrays, check_rows, checked, grouped_folds, refuse_others, settled
-from hetgym.errors import require
+from hetgym.costs.regressor import Arrays, check_rows, checked, grouped_folds, one_thread, refuse_others, settled
 
 WIDTH = 32
 HIDDEN = 2
@@ -51,7 +50,8 @@ class Neural:
         scale = np.where(seen.varying, x.std(axis=0), 0.0)
         rng = np.random.default_rng(seed)
         part = grouped_folds(groups, MEMBERS, rng)
-        (first, bias), *rest = _train(_standard(seen, scale, x), y - seen.median, part, rng)
+        with one_thread("fitting a neural cost model") as torch:
+            (first, bias), *rest = _train(torch, _standard(seen, scale, x), y - seen.median, part, rng)
         first[:, scale == 0] = 0.0  # weights of columns that never varied have no effect; zeros compress best
         return cls(seen, scale, ((first, bias), *rest))
 
@@ -102,19 +102,8 @@ def _sigmoid(value: FloatArray) -> FloatArray:
     return 0.5 * (1.0 + np.tanh(0.5 * value))
 
 
-def _train(x: FloatArray, y: FloatArray, part: IntArray, rng: np.random.Generator) -> Layers:
+def _train(torch: Any, x: FloatArray, y: FloatArray, part: IntArray, rng: np.random.Generator) -> Layers:
     """Train all members at once; a layer of all members is one product of three-dimensional arrays."""
-    torch: Any = require("torch", "torch", "fitting a neural cost model")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.enable_grad():
-            return _optimise(torch, x, y, part, rng)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _optimise(torch: Any, x: FloatArray, y: FloatArray, part: IntArray, rng: np.random.Generator) -> Layers:
     members = int(part.max()) + 1
     unit = float(y.std()) or 1.0
     features, target = torch.tensor(x, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)

@@ -70,6 +70,8 @@ class PhoneCosts(artefact.Stored, Priced):
         ArtefactError: arrays that do not match, or values out of range.
     """
 
+    form = MODEL
+
     boards: tuple[str, ...]  # names of the b fitted boards
     precisions: tuple[str, ...]  # the p fitted precisions, of the values of PRECISIONS
     rates: FloatArray  # [b, p, len(RATES)] logarithms of seconds
@@ -125,11 +127,6 @@ class PhoneCosts(artefact.Stored, Priced):
         """
         found = self.coefficients(device, PRECISIONS.get(dtype, "float"))
         return float("inf") if found is None else float(found[-1] + found[-2] * elements)
-
-    @property
-    def form(self) -> str:
-        """Kind of the model."""
-        return MODEL
 
     def _priced(self, operators: Sequence[Operator], device: Device, ledger: Ledger | None = None) -> FloatArray:
         """[n, 3] seconds, inf for operators whose precision the device cannot run; percentiles of whole networks."""

@@ -19,7 +19,7 @@ from hetgym.graph.generators.blocks import (
     read_cache,
 )
 from hetgym.graph.generators.network import Network, Value, weight_of
-from hetgym.graph.generators.tasks import bounded, whole
+from hetgym.graph.generators.tasks import bounded, whole, wholes
 from hetgym.graph.ops import Tensor
 from hetgym.graph.transforms.casting import FLOATS, cast
 
@@ -100,8 +100,7 @@ def language_model(
     sizes |= {"positions": positions, "batch": batch, "sequence": sequence}
     sizes |= {"kv_heads": heads if kv_heads is None else kv_heads}
     sizes |= {"intermediate": 4 * hidden if intermediate is None else intermediate}
-    for name, size in sizes.items():
-        whole(f"language_model: {name}", size)
+    wholes("language_model", **sizes)
     whole("language_model: experts", experts, 0)
     bounded("language_model", 70 * layers + 20, 100 * layers + 20)
     if head_size is None and hidden % heads:
@@ -177,9 +176,8 @@ def _t5(net: Network, config: Config, shape: Shape) -> None:
             x = _t5_attention(net, at, "self_attn", x, None, config, whole_pass, bias)
             x = _t5_feed_forward(net, at, x, config)
         memory = norm(net, "encoder.norm", x)
-    decoded = (
-        shape if shape.phase == "forward" else shape._replace(tokens=1)
-    )  # the first token fills the cache as any other does
+    # The first token fills the cache as any other does.
+    decoded = shape if shape.phase == "forward" else shape._replace(tokens=1)
     keys = shape.keys if shape.phase != "prefill" else 1
     x = _embed(net, "decoder.embed_tokens", config, decoded, "embed_tokens.weight")
     bias = _relative(net, "decoder.", config, decoded.tokens, keys)

@@ -4,7 +4,7 @@ from hetgym._sums import summed
 from hetgym.errors import GraphError
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.generators.network import Network, Value, weight_of
-from hetgym.graph.generators.tasks import bounded, real, whole
+from hetgym.graph.generators.tasks import bounded, real, whole, wholes
 from hetgym.graph.ops import Tensor
 
 
@@ -34,12 +34,8 @@ def transformer(
     >>> transformer(blocks=2, heads=4)
     DataflowGraph('transformer', 83 operators, 108 edges)
     """
-    sizes = {
-        "blocks": blocks, "heads": heads, "hidden": hidden, "sequence": sequence, "batch": batch,
-        "expansion": expansion, "vocabulary": vocabulary,
-    }  # fmt: skip
-    for name, value in sizes.items():
-        whole(f"transformer: {name}", value)
+    wholes("transformer", blocks=blocks, heads=heads, hidden=hidden, sequence=sequence, batch=batch)
+    wholes("transformer", expansion=expansion, vocabulary=vocabulary)
     bounded("transformer", blocks * (9 * heads + 20), blocks * (10 * heads + 30))
     if hidden % heads:
         raise GraphError(f"transformer: hidden is {hidden}, which {heads} heads do not divide")
@@ -102,9 +98,8 @@ def mixture_of_experts(
     >>> mixture_of_experts(blocks=2, experts=8)
     DataflowGraph('mixture_of_experts', 82 operators, 116 edges)
     """
-    sizes = {"blocks": blocks, "experts": experts, "hidden": hidden, "tokens": tokens, "expansion": expansion}
-    for name, value in {**sizes, "top": top}.items():
-        whole(f"mixture_of_experts: {name}", value)
+    wholes("mixture_of_experts", blocks=blocks, experts=experts, hidden=hidden, tokens=tokens, expansion=expansion)
+    whole("mixture_of_experts: top", top)
     real("mixture_of_experts: skew", skew, 0.0, 8.0)
     bounded("mixture_of_experts", blocks * (4 * experts + 9), blocks * (6 * experts + 12))
     if top > experts:
@@ -152,8 +147,7 @@ def sharded_product(blocks: int = 4, size: int = 1024, factors: int = 2) -> Data
     >>> sharded_product(blocks=4)
     DataflowGraph('sharded_product', 112 operators, 96 edges)
     """
-    for name, value in {"blocks": blocks, "size": size}.items():
-        whole(f"sharded_product: {name}", value)
+    wholes("sharded_product", blocks=blocks, size=size)
     whole("sharded_product: factors", factors, 2)
     bounded("sharded_product", factors * 2 * blocks**3, factors * 3 * blocks**3)
     net = Network("sharded_product")
@@ -188,21 +182,14 @@ def lstm_grid(
         batch: number of sequences.
         features: width of the input; ``hidden`` by default.
     """
-    sizes = {
-        "layers": layers,
-        "steps": steps,
-        "hidden": hidden,
-        "batch": batch,
-        "features": hidden if features is None else features,
-    }
-    for name, value in sizes.items():
-        whole(f"lstm_grid: {name}", value)
+    features = hidden if features is None else features
+    wholes("lstm_grid", layers=layers, steps=steps, hidden=hidden, batch=batch, features=features)
     bounded("lstm_grid", 12 * layers * steps, 30 * layers * steps)
     net = Network("lstm_grid")
     state = (batch, hidden)
-    below: list[Value | Tensor] = [Tensor((batch, sizes["features"])) for _ in range(steps)]
+    below: list[Value | Tensor] = [Tensor((batch, features)) for _ in range(steps)]
     for layer in range(layers):
-        inner = hidden if layer else sizes["features"]
+        inner = hidden if layer else features
         weights = [
             weight_of(f"W{layer}", 4 * hidden, inner),
             weight_of(f"R{layer}", 4 * hidden, hidden),
@@ -242,8 +229,7 @@ def inception(blocks: int = 3, batch: int = 1, resolution: int = 28, channels: i
         resolution: rows and columns of the first module's input.
         channels: channels of the first module's input.
     """
-    for name, value in {"blocks": blocks, "batch": batch, "resolution": resolution, "channels": channels}.items():
-        whole(f"inception: {name}", value)
+    wholes("inception", blocks=blocks, batch=batch, resolution=resolution, channels=channels)
     bounded("inception", 14 * blocks, 20 * blocks)
     net = Network("inception")
     side = resolution
@@ -251,28 +237,16 @@ def inception(blocks: int = 3, batch: int = 1, resolution: int = 28, channels: i
 
     def conv(name: str, value: Value, out: int, kernel: int) -> Value:
         weight = weight_of(f"{name}.weight", out, value.tensor.shape[1], kernel, kernel)
-        shape = (batch, out, side, side)
-        y = net.one(
-            name,
-            "Conv",
-            [value, weight, weight_of(f"{name}.bias", out)],
-            shape,
-            kernel_shape=(kernel, kernel),
-            pads=(kernel // 2,) * 4,
-        )
+        bias, shape = weight_of(f"{name}.bias", out), (batch, out, side, side)
+        window = {"kernel_shape": (kernel, kernel), "pads": (kernel // 2,) * 4}
+        y = net.one(name, "Conv", [value, weight, bias], shape, **window)
         return net.one(f"{name}.relu", "Relu", [y], shape)
 
     for block in range(blocks):
         if block in _POOL_BEFORE:
             side = -(-side // 2)
-            x = net.one(
-                f"pool{block}",
-                "MaxPool",
-                [x],
-                (batch, x.tensor.shape[1], side, side),
-                kernel_shape=(3, 3),
-                strides=(2, 2),
-            )
+            smaller = (batch, x.tensor.shape[1], side, side)
+            x = net.one(f"pool{block}", "MaxPool", [x], smaller, kernel_shape=(3, 3), strides=(2, 2))
         one, reduce3, three, reduce5, five, projection = _MODULES[min(block, len(_MODULES) - 1)]
         at = f"module{block}."
         pooled = net.one(at + "pool", "MaxPool", [x], x.tensor.shape, kernel_shape=(3, 3), strides=(1, 1))

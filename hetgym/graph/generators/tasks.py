@@ -94,6 +94,12 @@ def whole(what: str, value: object, minimum: int = 1) -> int:
     return int(value)
 
 
+def wholes(generator: str, **counts: object) -> None:
+    """Check several parameters of a generator as :func:`whole` does."""
+    for name, value in counts.items():
+        whole(f"{generator}: {name}", value)
+
+
 def real(what: str, value: object, minimum: float = 0.0, maximum: float = math.inf) -> float:
     """The value of a parameter that is a real number; GraphError if it is not finite or outside the limits."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -5,7 +5,7 @@ import numpy as np
 from hetgym._kernels.jit import jit
 from hetgym.errors import GraphError, shown
 from hetgym.graph.dataflow import DataflowGraph
-from hetgym.graph.generators.tasks import Index, bounded, random_tasks, real, whole
+from hetgym.graph.generators.tasks import Index, bounded, random_tasks, real, whole, wholes
 
 
 def layered(
@@ -38,8 +38,7 @@ def layered_edges(
     rng: np.random.Generator, tasks: int, width: int | None = None, predecessors: int = 3
 ) -> tuple[Index, Index]:
     """Source and target, [e] each, of the edges of :func:`layered`, all different."""
-    whole("layered: tasks", tasks)
-    whole("layered: predecessors", predecessors)
+    wholes("layered", tasks=tasks, predecessors=predecessors)
     widest = int(rng.integers(3, 10)) if width is None else whole("layered: width", width)
     most = min(predecessors, widest)
     bounded("layered", tasks, tasks * most)
@@ -133,8 +132,7 @@ def daggen(
         flops: mean work of a task [FLOP].
         payload: mean size of an edge [byte].
     """
-    whole("daggen: tasks", tasks)
-    whole("daggen: jump", jump)
+    wholes("daggen", tasks=tasks, jump=jump)
     mean = real("daggen: fat", fat, maximum=1e6) * np.sqrt(tasks)
     real("daggen: density", density, 0.0, 1.0)
     scatter = 1.0 - real("daggen: regularity", regularity, 0.0, 1.0)
@@ -169,8 +167,7 @@ def fork_join(
         flops: mean work of a task [FLOP].
         payload: mean size of an edge [byte].
     """
-    whole("fork_join: stages", stages)
-    whole("fork_join: branches", branches)
+    wholes("fork_join", stages=stages, branches=branches)
     bounded("fork_join", stages * (branches + 1) + 1, 2 * stages * branches)
     hub = np.repeat(np.arange(stages) * (branches + 1), branches)
     branch = hub + np.tile(np.arange(1, branches + 1), stages)

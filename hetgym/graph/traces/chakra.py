@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hetgym._input.files import read_unpacked
-from hetgym._input.json import noun, spelled
+from hetgym._input.json import noun, repeated, spelled
 from hetgym.errors import GraphError
 from hetgym.graph.measured import MeasuredGraph
 from hetgym.graph.traces.chrome import MICROSECOND, collective
@@ -209,11 +209,9 @@ def _whole(row: Mapping[str, Any], keys: Sequence[str], place: str, default: int
 def _checked(nodes: list[Node], where: str) -> list[Node]:
     if len(nodes) > MAX_STEPS:
         raise GraphError(f"{where}: more than {MAX_STEPS} nodes")
-    seen: set[int] = set()
-    for node in nodes:
-        if node.number in seen:
-            raise GraphError(f"{where}: two nodes have the id {node.number}")
-        seen.add(node.number)
+    twice = repeated(node.number for node in nodes)
+    if twice is not None:
+        raise GraphError(f"{where}: two nodes have the id {twice}")
     if not any(node.duration > 0 for node in nodes):
         raise GraphError(f"{where}: no node has a duration, so nothing was measured")
     return nodes

@@ -67,19 +67,21 @@ def assemble(
     made = _Assembly(len(tracks))
     for step in sorted(steps, key=lambda step: step.key):
         made.add(step, latency)
+    names, kinds, track, start, duration = zip(*made.nodes, strict=True)
+    source, target, delay, extra, edge_kind = zip(*made.edges, strict=True) if made.edges else ((),) * 5
     return MeasuredGraph(
-        names=tuple(made.names),
-        kinds=tuple(made.kinds),
-        track=frozen(np.array(made.track, np.int32)),
-        duration=frozen(np.array(made.duration)),
-        start=frozen(np.array(made.start)),
+        names=names,
+        kinds=kinds,
+        track=frozen(np.array(track, np.int32)),
+        duration=frozen(np.array(duration)),
+        start=frozen(np.array(start)),
         tracks=tuple(tracks),
         host=frozen(np.array(host, np.bool_)),
-        edge_source=frozen(np.array(made.source, np.int32)),
-        edge_target=frozen(np.array(made.target, np.int32)),
-        edge_delay=frozen(np.array(made.delay, np.float64)),
-        edge_unexplained=frozen(np.array(made.extra, np.float64)),
-        edge_kind=tuple(made.edge_kind),
+        edge_source=frozen(np.array(source, np.int32)),
+        edge_target=frozen(np.array(target, np.int32)),
+        edge_delay=frozen(np.array(delay, np.float64)),
+        edge_unexplained=frozen(np.array(extra, np.float64)),
+        edge_kind=edge_kind,
         span=max(step.finish for step in steps) - min(step.start for step in steps),
         name=name,
         notes=tuple(notes),
@@ -90,16 +92,9 @@ class _Assembly:
     """The graph so far; ``clock`` holds the replayed finish of the last node of each track."""
 
     def __init__(self, tracks: int) -> None:
-        self.names: list[str] = []
-        self.kinds: list[str] = []
-        self.track: list[int] = []
-        self.duration: list[float] = []
-        self.start: list[float] = []
-        self.source: list[int] = []
-        self.target: list[int] = []
-        self.delay: list[float] = []
-        self.extra: list[float] = []
-        self.edge_kind: list[str] = []
+        self.nodes: list[tuple[str, str, int, float, float]] = []  # name, kind, track, start and duration
+        self.edges: list[tuple[int, int, float, float, str]] = []  # ends, delay, its unexplained part, and kind
+        self.finish: list[float] = []  # of each node
         self.clock = [0.0] * tracks
         self.number: dict[int, int] = {}
 
@@ -114,7 +109,7 @@ class _Assembly:
             delay = max(0.0, min(latency, step.start - source.finish)) if kind == "launch" else 0.0
             if i not in edges or edges[i][0] < delay:
                 edges[i] = delay, kind
-            ready = self.start[i] + self.duration[i] + edges[i][0]
+            ready = self.finish[i] + edges[i][0]
             if ready > arrival:
                 arrival, last = ready, i
         own = self.clock[step.track]
@@ -124,21 +119,14 @@ class _Assembly:
         bound = missing > 0 and arrival >= own
         if missing > 0:
             ready = step.start if bound else self._node("", "idle", step.track, own, missing)
-        self.number[id(step)] = len(self.names)
+        self.number[id(step)] = len(self.nodes)
         for i, (delay, kind) in edges.items():
-            self.source.append(i)
-            self.target.append(len(self.names))
             extra = missing if bound and i == last else 0.0
-            self.delay.append(delay + extra)
-            self.extra.append(extra)
-            self.edge_kind.append(kind)
+            self.edges.append((i, len(self.nodes), delay + extra, extra, kind))
         self._node(step.name, step.kind, step.track, ready, max(0.0, duration))
 
     def _node(self, name: str, kind: str, track: int, start: float, duration: float) -> float:
-        self.names.append(name or f"idle on track {track}")
-        self.kinds.append(kind)
-        self.track.append(track)
-        self.start.append(start)
-        self.duration.append(duration)
+        self.nodes.append((name or f"idle on track {track}", kind, track, start, duration))
+        self.finish.append(start + duration)
         self.clock[track] = start + duration
         return start + duration

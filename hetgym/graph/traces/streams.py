@@ -84,8 +84,7 @@ class Launches:
 
     def of(self, event: Event) -> Event | None:
         """The event that launched a given one, if it did not begin after that."""
-        correlation, external = event.number("correlation"), event.number("External id", "external id")
-        found = None if correlation is None else self._correlation.get(correlation)
+        found, external = self.call(event.number("correlation")), event.number("External id", "external id")
         if found is None and external is not None:
             found = self._external.get(external)
         parent = event.args.get("parent_name")

@@ -1,6 +1,5 @@
 """fuse: operators that a compiler would run as one kernel become one operator."""
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from hetgym._sums import summed
 from hetgym._text import brief
 from hetgym._types import IntArray, frozen
 from hetgym.errors import GraphError
+from hetgym.graph import topology
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.ops import Attribute, FusionClass, Operator, Tensor
 from hetgym.graph.transforms.dominators import between, post_dominators
@@ -114,23 +114,11 @@ def apply_groups(graph: DataflowGraph, groups: Sequence[Sequence[int]]) -> Fusio
 def _ordered(graph: DataflowGraph, rows: list[list[int]]) -> list[list[int]]:
     """The groups in an order in which each follows those it reads from; unchanged if that is already so."""
     number = {i: at for at, row in enumerate(rows) for i in row}
-    readers: list[set[int]] = [set() for _ in rows]
-    for s, _, t in graph.edges:
-        if number[s] != number[t]:
-            readers[number[s]].add(number[t])
-    waiting = [0] * len(rows)
-    for reader in (j for found in readers for j in found):
-        waiting[reader] += 1
-    ready = [at for at, count in enumerate(waiting) if count == 0]  # ascending, hence a heap
-    order: list[int] = []
-    while ready:
-        order.append(heapq.heappop(ready))
-        for j in readers[order[-1]]:
-            waiting[j] -= 1
-            if waiting[j] == 0:
-                heapq.heappush(ready, j)
+    ends = sorted({(number[s], number[t]) for s, _, t in graph.edges if number[s] != number[t]})
+    source, target = np.array(ends, np.int32).reshape(-1, 2).T.copy()
+    order = topology.arrange(len(rows), source, target)[2].tolist()
     if len(order) < len(rows):
-        stuck = min(at for at, count in enumerate(waiting) if count)
+        stuck = min(set(range(len(rows))) - set(order))
         name = graph.operators[rows[stuck][0]].name
         raise GraphError(f"graph {graph.name!r}: the group of operator {name!r} depends on itself through others")
     return [rows[at] for at in order]

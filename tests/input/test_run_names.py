@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hetgym.cli.options import check_run_name
+from hetgym._input.files import check_run_name
 from hetgym.errors import ConfigError
 
 
