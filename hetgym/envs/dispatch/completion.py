@@ -97,7 +97,7 @@ def _complete(r: DispatchRecord, switches: Switches, lane: int, due: float) -> i
     board, seen = r.state, r.observation
     p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
     s, run, spare = read_state(r.states[lane]), read_run(r.runs[lane]), read_rollouts(r.spares[lane])
-    survey(p, s, run, tables.order, tables.release, tables.job, spare)
+    survey(p, s, run, tables.service, spare)
     best = -1
     for action in range(seen.mask.shape[1]):
         if seen.mask[lane, action]:
@@ -225,5 +225,5 @@ def _play_on(
     limit: float,
 ) -> tuple[float, float]:
     """Play one of the two roll-outs after a decision, up to a limit."""
-    position, job, bonus, optimistic = tables.turn, tables.job, tables.bonus, tables.optimistic
-    return play_on(p, position, job, bonus, optimistic, spare, switches, operator, device, due, by_rank == 1, limit)
+    service, bonus, optimistic = tables.service, tables.bonus, tables.optimistic
+    return play_on(p, service, bonus, optimistic, spare, switches, operator, device, due, by_rank == 1, limit)

@@ -14,6 +14,7 @@ import numpy as np
 from hetgym._kernels.jit import step
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
+from hetgym.envs.dispatch.service import END, FIRST, LINE, LIVE, Service, mean_time
 from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import busy_until, done_after
 from hetgym.sim.kernel import FREE, State, Switches, book_transfer, way_free
@@ -35,8 +36,7 @@ class Course(NamedTuple):
     free: FloatArray  # [d] time at which each device has finished the operators committed to it [s]
     link_free: FloatArray  # [l] time from which each link is free [s]
     channel_free: FloatArray  # [2, d] time from which each sending and receiving channel is free [s]
-    last: FloatArray  # [j] latest finish of each job's operators [s]; of jobs that are not known yet, their arrival
-    came: FloatArray  # [j] arrival of each job [s]
+    last: FloatArray  # [j] latest finish of each job's operators [s]; only written for jobs that may not have ended
     # [n] operators in the order in which the roll-out committed them; as many count as it committed. Of the run: those
     # that are left, by descending priority.
     order: IntArray
@@ -52,40 +52,38 @@ class Rollouts(NamedTuple):
     ready: FloatArray  # [d] scratch: the time at which an operator's inputs can be on each device [s]
 
 
-def new_rollouts(operators: int, devices: int, links: int, came: FloatArray) -> Rollouts:
-    """Allocate for the roll-outs of one run whose jobs arrive at ``came`` [j]."""
+def new_rollouts(operators: int, devices: int, links: int, jobs: int) -> Rollouts:
+    """Allocate for the roll-outs of one run."""
 
     def course() -> Course:
         n, d = operators, devices
         finish, opens, free, link_free, channel_free = (np.zeros(size) for size in (n, n, d, links, (2, d)))
         missing, assignment, open_now, many, order = (np.zeros(size, np.int32) for size in (n, n, n, 2, n))
         first = finish, opens, missing, assignment, open_now, many
-        return Course(*first, free, link_free, channel_free, came.copy(), came, order)
+        return Course(*first, free, link_free, channel_free, np.zeros(jobs), order)
 
     return Rollouts(course(), course(), np.zeros((operators, devices)), np.zeros(devices))
 
 
-ROLLOUTS = new_rollouts(1, 1, 1, np.zeros(1))  # An example of the records that lanes hold
+ROLLOUTS = new_rollouts(1, 1, 1, 1)  # An example of the records that lanes hold
 
 
-# The first loops write what is committed, with the finishes of queued operators as if each device ran them one after
-# the other. The last loop needs these finishes. O(n d + e) and the queues.
+# The first loops write what is committed and may be read, with the finishes of queued operators as if each device ran
+# them one after the other. The others need these finishes. O((d + in-degree) live operators) and the queues.
 @step
-def survey(
-    p: ProblemArrays, s: State, run: Progress, order: IntArray, release: FloatArray, job: IntArray, rollouts: Rollouts
-) -> None:
+def survey(p: ProblemArrays, s: State, run: Progress, service: Service, rollouts: Rollouts) -> None:
     """Write the state of a run, from which roll-outs begin; jobs that are not known yet are left out.
 
     Args:
-        order: [n] operators by descending priority.
-        release: [n] time at which each operator becomes known [s].
-        job: [n] job of each operator.
+        service: the operators, up to date.
         rollouts: written; ``later`` gets what is committed, too.
     """
-    now, course = run.clock[0], rollouts.now
-    for i in range(len(order)):
-        course.assignment[i] = rollouts.later.assignment[i] = run.assignment[i]
-        course.finish[i] = rollouts.later.finish[i] = s.finish[i] if run.status[i] >= RUNNING else now
+    now, course, tally = run.clock[0], rollouts.now, service.tally
+    for k in range(tally[LIVE]):
+        i = service.live[k]
+        _note(s, run, rollouts, i)
+        for entry in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
+            _note(s, run, rollouts, p.predecessor[entry])
     for device in range(len(course.free)):
         free = busy_until(s, run, device)
         for k in range(run.head[device], run.tail[device]):
@@ -97,15 +95,16 @@ def survey(
     for k in range(len(s.link_free)):
         course.link_free[k] = s.link_free[k]
     course.many[0] = course.many[1] = 0
-    for j in range(len(course.last)):
-        course.last[j] = course.came[j]
-    for i in order:
-        if release[i] > now:
-            continue
-        course.last[job[i]] = max(course.last[job[i]], course.finish[i])
+    for j in range(tally[FIRST], tally[END]):
+        course.last[j] = service.ended[j]
+    for k in range(tally[LIVE]):
+        i = service.live[k]
+        j = service.job[i]
+        course.last[j] = max(course.last[j], course.finish[i])
         if run.status[i] > OPEN:
             rollouts.later.missing[i] = 0  # it never opens again, not even if an input is lost and made once more
-            continue
+    for turn in range(tally[LINE]):
+        i = service.line[turn]
         course.missing[i], course.opens[i] = 0, now
         for k in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
             j = p.predecessor[k]
@@ -122,6 +121,14 @@ def survey(
             course.many[0] += 1
 
 
+@step
+def _note(s: State, run: Progress, rollouts: Rollouts, operator: int) -> None:
+    """Write where an operator is, and when it finishes if it has begun."""
+    finish = s.finish[operator] if run.status[operator] >= RUNNING else run.clock[0]
+    rollouts.now.finish[operator] = rollouts.later.finish[operator] = finish
+    rollouts.now.assignment[operator] = rollouts.later.assignment[operator] = run.assignment[operator]
+
+
 # Each turn commits one operator, and writes its finish and device before any of its readers has a turn, so that nothing
 # is read that an earlier roll-out left there. By rank, every operator that is left has its turn. By opening, ``open``
 # holds the operators that have opened, in the order of their turns: what opens later never belongs before one that has
@@ -130,8 +137,7 @@ def survey(
 @step
 def play_on(
     p: ProblemArrays,
-    position: IntArray,
-    job: IntArray,
+    service: Service,
     bonus: FloatArray,
     optimistic: FloatArray,
     rollouts: Rollouts,
@@ -145,8 +151,7 @@ def play_on(
     """Take a decision and complete the run: each operator goes to the device with the least finish plus bonus.
 
     Args:
-        position: [n] of each operator in descending priority.
-        job: [n] job of each operator.
+        service: the operators, up to date.
         bonus: [n, d] added to finish times when devices are compared [s].
         optimistic: [n, d] PEFT's optimistic cost to an exit [s].
         rollouts: scratch, in which :func:`survey` has written the state of the run.
@@ -159,8 +164,8 @@ def play_on(
         The mean time that jobs take, and the mean of finish plus optimistic cost over the operators that were
         committed [s]; inf if the limit broke.
     """
-    now, course = rollouts.now, rollouts.later
-    rewind(now, course)
+    now, course, job, position = rollouts.now, rollouts.later, service.job, service.turn
+    rewind(now, course, service)
     least = -np.inf if operator >= 0 else wait
     if not by_rank:
         _reopen(now, course, position, least)
@@ -189,7 +194,7 @@ def play_on(
         course.finish[i] = course.free[chosen] = finish
         if finish > course.last[job[i]]:
             course.last[job[i]] = finish
-            if limit < np.inf and mean_time(course.last, course.came) >= limit:
+            if limit < np.inf and mean_time(service, course.last, service.past[1]) >= limit:
                 return np.inf, np.inf
         total += finish + optimistic[i, chosen]
         course.order[count] = i
@@ -197,11 +202,11 @@ def play_on(
         if not by_rank:
             _open_readers(p, course, position, i, finish)
     course.many[1] = count
-    return mean_time(course.last, course.came), total / max(1, count)
+    return mean_time(service, course.last, service.past[1]), total / max(1, count)
 
 
 @step
-def rewind(now: Course, course: Course) -> None:
+def rewind(now: Course, course: Course, service: Service) -> None:
     """Set devices, links and jobs to those of the run; what it has committed is there already."""
     for device in range(len(now.free)):
         course.free[device] = now.free[device]
@@ -209,7 +214,7 @@ def rewind(now: Course, course: Course) -> None:
         course.channel_free[1, device] = now.channel_free[1, device]
     for k in range(len(now.link_free)):
         course.link_free[k] = now.link_free[k]
-    for j in range(len(now.last)):
+    for j in range(service.tally[FIRST], service.tally[END]):
         course.last[j] = now.last[j]
 
 
@@ -309,12 +314,3 @@ def _book(p: ProblemArrays, course: Course, switches: Switches, operator: int, d
             _, arrived = book_transfer(p, switches.communication, links, channels, source, device, size, asked)
             ready = max(ready, arrived)
     return float(ready)
-
-
-@step
-def mean_time(last: FloatArray, came: FloatArray) -> float:
-    """Mean time from the jobs' arrivals [j] to their last finishes [j], all in seconds."""
-    total = 0.0
-    for j in range(len(last)):
-        total += last[j] - came[j]
-    return total / len(last)

@@ -16,9 +16,9 @@ from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean
 from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array, IntArray
-from hetgym.envs.dispatch.conditions import Drawn
 from hetgym.envs.dispatch.jobs import Jobs
 from hetgym.envs.dispatch.rollouts import ROLLOUTS
+from hetgym.envs.dispatch.service import Service, begin_service, new_service, own_service
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.envs.place.state import PROBLEM
 from hetgym.problem import Problem, ProblemArrays
@@ -31,23 +31,16 @@ from hetgym.sim.progress import Progress, Sharing
 class DispatchTables(NamedTuple):
     """One episode's tables for kernels.
 
-    Only ``order``, ``turn``, ``bound``, ``left``, ``spare`` and ``known`` change. A run has one job if the objective is
-    the makespan, whatever it is made of.
+    Only ``known``, ``front``, ``busy`` and parts of the service change.
     """
 
-    order: IntArray  # [n] operators by descending priority, in which candidates are offered
+    service: Service  # which operators are known, and the order in which candidates are offered
     rank: FloatArray  # [n] upward rank [s]
     optimistic: FloatArray  # [n, d] PEFT's optimistic cost to an exit [s]
     tail: FloatArray  # [n, d] proven least time from the operator's finish to the end [s]
     bonus: FloatArray  # [n, d] added to finish times when the completion compares devices [s]
-    turn: IntArray  # [n] position of each operator in `order`
-    release: FloatArray  # [n] time at which each operator becomes known [s]
-    work: FloatArray  # [n] mean run time [s]
-    job: IntArray  # [n] job of each operator
-    came: FloatArray  # [j] arrival of each job [s]; 0 if the objective is the makespan
-    bound: FloatArray  # [j] estimated lower bound on each job's end, given the committed operators [s]
-    left: FloatArray  # [j] scratch: what is left of each job
-    spare: IntArray  # [n] scratch
+    front: IntArray  # [1 + d] the first operator that is not done, and how many of those before each device has run
+    busy: FloatArray  # [d] run time of those on each device, by the costs [s]
     known: BoolArray  # [n] true if its row has been written
     operators: Float32Array  # [N, 12] rows of the operators to be written once they are known
     costs: Float32Array  # [N, D] run times to be written once their operators are known
@@ -55,60 +48,40 @@ class DispatchTables(NamedTuple):
     transfer: Float32Array  # [E] mean transfer times to be written with the edges
 
 
-def tables_of(
-    instance: ScheduleInstance, drawn: Drawn, blank: Mapping[str, npt.NDArray[Any]], jobs: Jobs
-) -> DispatchTables:
+def tables_of(instance: ScheduleInstance, service: Service, blank: Mapping[str, npt.NDArray[Any]]) -> DispatchTables:
     """The tables of an episode.
 
     Args:
         blank: the fixed part of its observations, see :func:`hetgym.envs.place.observation.fixed`.
     """
-    n = instance.problem.num_operators
-    turn = np.empty(n, np.int32)
-    turn[instance.order] = np.arange(n, dtype=np.int32)
+    n, d = instance.problem.cost.shape
     tables = DispatchTables(
-        order=instance.order.copy(),
+        service=service,
         rank=instance.upward,
         optimistic=instance.optimistic,
         tail=instance.tail,
         bonus=instance.bonus,
-        turn=turn,
-        release=drawn.release,
-        work=instance.problem.mean_cost,
-        job=jobs.job,
-        came=jobs.came,
-        bound=jobs.came.copy(),
-        left=np.zeros(len(jobs.came)),
-        spare=np.zeros(n, np.int32),
+        front=np.zeros(1 + d, np.int32),
+        busy=np.zeros(d),
         known=np.zeros(n, np.bool_),
         operators=blank["operators"],
         costs=blank["costs"],
         edges=blank["edges"],
         transfer=blank["edge_transfer"],
     )
-    return DispatchTables._make(np.ascontiguousarray(array) for array in tables)
+    arrays: Any = tables[1:]
+    return DispatchTables(service, *map(np.ascontiguousarray, arrays))
 
 
 def own_tables(tables: DispatchTables) -> DispatchTables:
     """The same tables with copies of those that an episode changes."""
-    changed = ("order", "turn", "bound", "left", "spare", "known")
-    return tables._replace(**{name: getattr(tables, name).copy() for name in changed})
+    changed = {name: getattr(tables, name).copy() for name in ("known", "front", "busy")}
+    return tables._replace(service=own_service(tables.service), **changed)
 
 
-def reference_tables(problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> DispatchTables:
-    """Tables with nothing but the order and the jobs, which is enough to play the reference."""
-    n = problem.num_operators
-    return TABLES._replace(
-        order=order.copy(),
-        turn=np.zeros(n, np.int32),
-        release=drawn.release,
-        work=problem.mean_cost,
-        job=jobs.job,
-        came=jobs.came,
-        bound=jobs.came.copy(),
-        left=np.zeros(len(jobs.came)),
-        spare=np.zeros(n, np.int32),
-    )
+def reference_tables(service: Service) -> DispatchTables:
+    """Tables with nothing but the service, which is enough to play the reference."""
+    return TABLES._replace(service=own_service(service))
 
 
 @record
@@ -200,16 +173,20 @@ class DispatchRecord(NamedTuple):
     fresh: BoolArray  # [L] true where an episode is to be opened
 
 
+_ONE_OPERATOR = Problem.from_arrays([[1.0]], [])
+_ONE_JOB = Jobs(np.zeros(1, np.int32), np.zeros(1), np.ones(1))
+
+
 def _examples() -> tuple[State, Progress, DispatchTables, DispatchRecord]:
     switches = Switches(0, 0, 0.0, 1, 0.0, False, False)
     none = np.zeros(0)
     state, run, _ = new_run(PROBLEM, switches, np.ones(1), np.ones(1), np.zeros(0, np.int32), none, none)
-    whole, table, number, known = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int32), np.ones(1, np.bool_)
+    whole, table, number, known = np.ones(1), np.ones((1, 1)), np.zeros(2, np.int32), np.ones(1, np.bool_)
     shown, rows, mask = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int8)
     cube, ends = np.zeros((1, 1, 1), np.float32), np.zeros((1, 1, 1), np.int64)
-    per_operator = (number, whole, table, table, table, number, whole, whole, number)
-    per_job = (np.zeros(1), np.zeros(1), np.zeros(1))
-    tables = DispatchTables(*per_operator, *per_job, number, known, shown, shown, rows, np.zeros(1, np.float32))
+    service = new_service(_ONE_OPERATOR, np.zeros(1), _ONE_JOB, _ONE_JOB, "rank", np.zeros(1, np.int32), False)
+    per_operator = (whole, table, table, table, number, whole, known)
+    tables = DispatchTables(service, *per_operator, shown, shown, rows, np.zeros(1, np.float32))
     observation = DispatchObservation(cube, cube, rows, ends, shown, mask, mask, cube, cube, rows, shown, mask)
     lanes = whole, known, known
     record = DispatchRecord(*(rows,) * 7, new_dispatch_state(1, 1, 1), observation, *lanes)
@@ -238,8 +215,9 @@ def begin_again(
 ) -> None:
     """Return a run without late operators and changes to time 0, and ``changed``, its own tables, to ``given``."""
     restart(p, s, run, sharing)
-    for i in range(len(given.order)):
-        changed.order[i], changed.turn[i] = given.order[i], given.turn[i]
-        changed.spare[i], changed.known[i] = given.spare[i], given.known[i]
-    for j in range(len(given.bound)):
-        changed.bound[j], changed.left[j] = given.bound[j], given.left[j]
+    begin_service(changed.service, given.service)
+    for i in range(len(given.known)):
+        changed.known[i] = given.known[i]
+    for device in range(len(given.busy)):
+        changed.busy[device] = changed.front[device] = 0
+    changed.front[len(given.busy)] = 0
