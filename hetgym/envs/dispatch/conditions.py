@@ -17,11 +17,13 @@ from hetgym.errors import ConfigError, shown
 from hetgym.problem import Problem
 from hetgym.sim import Loss, Runtime, SlowDown
 from hetgym.sim.online import changes_of
+from hetgym.workloads.job_shops import is_job_shop
 
 MOST_JOBS = 1_000_000
 Times = Sequence[float] | Callable[[np.random.Generator, int], Any] | None
 """Times or weights: a list, or ``callable(rng, count)`` that makes one for each episode."""
 
+_OFFERED, _MOST_OFFERED = 8, 4096  # Operators offered at a time, by default and at most
 SLOWEST = 4.0  # Largest factor of a random slow-down; the least is 1.5
 
 
@@ -30,7 +32,7 @@ class Conditions(Arguments):
     """The conditions of episodes of HetDispatch-v0; :class:`~hetgym.envs.HetDispatchEnv` describes them."""
 
     _: KW_ONLY
-    candidates: int = whole(8, most=4096)  # number of operators offered at a time
+    candidates: int | None = whole(None, most=_MOST_OFFERED)  # number of operators offered at a time
     noise: float = real(0.0)  # standard deviation of the logarithm of each run time, drawn anew for each episode
     jobs: int = whole(1, most=MOST_JOBS)  # number of problems drawn for an episode; all run on the machine of the first
     gap: float = real(0.5)
@@ -81,6 +83,13 @@ class Conditions(Arguments):
             for name, value in ((name, getattr(self, name)) for name in names)
         )
 
+    def offered(self, problems: Sequence[Problem]) -> int:
+        """Number of operators offered at a time: 8 by default, or all jobs of the largest of some job shops."""
+        if self.candidates is not None:
+            return self.candidates
+        shops = [int(problem.component.max()) + 1 for problem in problems if is_job_shop(problem)]
+        return min(max([_OFFERED, *(count * self.jobs for count in shops)]), _MOST_OFFERED)
+
     def mean_gap(self, problems: Sequence[Problem], runtime: Runtime) -> float:
         """Mean time between the arrivals of such problems [s]."""
         if self.load is not None:
@@ -107,6 +116,8 @@ class Conditions(Arguments):
         """
         sizes = [problem.num_operators for problem in problems]
         release, arrivals = lists.get("release"), lists.get("arrivals")
+        if release is not None and arrivals is not None:
+            raise ConfigError("options['arrivals'] and options['release'] both say when jobs arrive; give one of them")
         if release is None and arrivals is None:
             release = numbers("release", _called(self.release, rng, int(np.sum(sizes))))
             arrivals = numbers("arrivals", _called(self.arrivals, rng, len(problems)))

@@ -116,18 +116,6 @@ def mean_work(problems: Sequence[Problem]) -> float:
     return float(np.mean([problem.mean_cost.sum() / problem.num_devices for problem in problems]))
 
 
-def parts(problem: Problem) -> IntArray:
-    """[n] the connected part of the graph to which each operator belongs, numbered by their first operators."""
-    label = np.arange(problem.num_operators)
-    source, target = problem.edge_source, problem.edge_target
-    while (label[source] != label[target]).any():  # each round at least halves the number of labels of a part
-        least = np.minimum(label[source], label[target])
-        np.minimum.at(label, label[source], least)
-        np.minimum.at(label, label[target], least)
-        label = label[label]
-    return np.unique(label, return_inverse=True)[1].astype(np.int32)
-
-
 class Jobs(NamedTuple):
     """Jobs: all that arrive, or a single one for the whole run."""
 
@@ -183,7 +171,7 @@ def deadlines(
 
 
 def arriving(problems: Sequence[Problem], release: FloatArray, weights: FloatArray | None = None) -> Jobs:
-    """The jobs that arrive: the problems, or the connected parts of a single one.
+    """The jobs that arrive: the problems, or the connected components of a single one.
 
     Args:
         release: [n] time at which each operator becomes known [s].
@@ -194,7 +182,7 @@ def arriving(problems: Sequence[Problem], release: FloatArray, weights: FloatArr
     """
     sizes = [problem.num_operators for problem in problems]
     several = len(problems) > 1
-    job = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes) if several else parts(problems[0])
+    job = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes) if several else problems[0].component
     return jobs_of(job, release, weights)
 
 
@@ -205,6 +193,8 @@ def jobs_of(job: IntArray, release: FloatArray, weights: FloatArray | None = Non
     np.minimum.at(came, job, release)
     if weights is not None and len(weights) != count:
         raise ConfigError(f"{len(weights)} weights for {count} jobs; give one for each")
+    if weights is not None and not (weights > 0).all():
+        raise ConfigError(f"weights must be positive, not {shown(weights.min())}")
     return Jobs(job, came, np.ones(count) if weights is None else weights)
 
 

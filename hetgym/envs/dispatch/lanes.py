@@ -42,6 +42,7 @@ from hetgym.sim.progress import RUNNING, launch_order, new_sharing
 from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
 from hetgym.workloads import as_problem
+from hetgym.workloads.job_shops import known_optimum
 
 _SPARE_RUNS = 4  # runs on a problem that are kept though no lane uses them
 _SAMPLE = 16  # generated problems whose mean makespan or work is the unit of gaps between arrivals
@@ -93,7 +94,7 @@ class DispatchLanes(RecordLanes):
         level: str,
         sparse: bool,
     ) -> None:
-        k, d = conditions.candidates, padding.devices
+        k, d = conditions.offered(source.items), padding.devices
         super().__init__(count, dispatch_space(padding, k), level, k * d + 1)
         self.source, self.rules, self.conditions, self.padding = source, rules, conditions, padding
         self.sparse = sparse
@@ -390,12 +391,13 @@ class DispatchLanes(RecordLanes):
         total = (reference - value) / reference if reference > 0 else 0.0
         arrived = self._arrived[lane]
         assert arrived is not None
-        times = job_times(arrived, trace.finish)
+        times, optimum = job_times(arrived, trace.finish), known_optimum(instance.problem)
         return self._late(lane, trace) | {
             "makespan": makespan,
             "flow_time": times.mean,
             "weighted_flow_time": times.weighted,
             "jobs": times,
+            **({} if optimum is None else {"optimum": optimum}),
             "value": value,
             "reference": reference,
             **self._ratios(lane, makespan),

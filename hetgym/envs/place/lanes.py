@@ -109,11 +109,9 @@ class PlaceLanes(RecordLanes):
             prepared = self._known.get(problem, lambda: self._prepare(problem))
         if prepared.settled and not self._told:
             self._told = True
-            at_once = int((np.diff(problem.arrays.predecessor_pointer) == 0).sum())
             warnings.warn(
                 f"each operator of {problem.name!r} can run on one device only: HetSchedule-v0 has nothing to decide; "
-                f"HetDispatch-v0 decides the order of operators, and candidates={at_once} offers it all that are ready "
-                "at the start",
+                "HetDispatch-v0 decides the order of operators",
                 HetgymWarning,
                 stacklevel=4,
             )
