@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import index
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -22,12 +22,13 @@ from hetgym.errors import ProblemError
 class SharedWeights(NamedTuple):
     """The weights that several of n operators read, such as tied embeddings or those of an unrolled recurrence."""
 
-    pointer: IntArray  # [w + 1] the readers of weight k are `reader[pointer[k] .. pointer[k + 1]]`, ascending.
-    reader: IntArray  # [r] operators
-    size: FloatArray  # [w] byte
-    # [n + 1] the shared weights of operator i are `weight[operator_pointer[i] .. operator_pointer[i + 1]]`.
-    operator_pointer: IntArray
-    weight: IntArray  # [r] numbers of weights
+    # the readers of weight k are `reader[pointer[k] .. pointer[k + 1]]`, ascending.
+    pointer: Annotated[IntArray, "w + 1"]
+    reader: Annotated[IntArray, "r"]  # operators
+    size: Annotated[FloatArray, "w"]  # byte
+    # the shared weights of operator i are `weight[operator_pointer[i] .. operator_pointer[i + 1]]`.
+    operator_pointer: Annotated[IntArray, "n + 1"]
+    weight: Annotated[IntArray, "r"]  # numbers of weights
 
     def __repr__(self) -> str:
         return brief(self)

@@ -4,7 +4,7 @@ This module is independent of operators and costs: both :class:`~hetgym.graph.Da
 :class:`~hetgym.Problem` use it.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,9 @@ Table = npt.NDArray[np.int64]
 class Adjacency(NamedTuple):
     """Compressed sparse rows: the neighbours of ``i`` are ``node[pointer[i]:pointer[i + 1]]``."""
 
-    pointer: IntArray  # [n + 1] row starts
-    node: IntArray  # [e] neighbour ids, ascending in each row
-    edge: IntArray  # [e] the edge's position in the edge arrays
+    pointer: Annotated[IntArray, "n + 1"]  # row starts
+    node: Annotated[IntArray, "e"]  # neighbour ids, ascending in each row
+    edge: Annotated[IntArray, "e"]  # the edge's position in the edge arrays
 
 
 def adjacency(n: int, source: IntArray, target: IntArray) -> Adjacency:

@@ -1,7 +1,7 @@
 """Tables of a problem's blocks, which give the load, transfers and memory of any stage."""
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -24,37 +24,37 @@ class CutTables(NamedTuple):
     the sum of ``stride`` over its members, which determines how many devices of each kind it holds.
     """
 
-    # forward, backward, weight: [n, d] seconds of the passes; backward and weight are 0 unless the objective is
+    # forward, backward, weight: seconds of the passes; backward and weight are 0 unless the objective is
     # training. inf in `forward` where a device cannot run a block.
-    forward: FloatArray
-    backward: FloatArray
-    weight: FloatArray
-    comm: FloatArray  # [n + 1, n + 1] seconds of transfers that a stage of blocks i to before j pays in a pass
-    certain: FloatArray  # [n + 1, n + 1] the part of `comm` for tensors made before i
-    rest: FloatArray  # [n + 1] least seconds of all passes of blocks i to the end
-    path: FloatArray  # [n + 1] least seconds of forward and backward passes of blocks i to the end
-    largest: FloatArray  # [n + 1] most seconds of any one of these blocks, for all passes on its fastest device
-    # [n + 1, n + 1] bytes of weights and state of blocks i to before j: of a weight that several of them read, once. A
-    # device with several pieces holds the sum of theirs.
-    size: FloatArray
-    stash: FloatArray  # [n + 1] bytes of activations of one micro-batch of the blocks before i
-    capacity: FloatArray  # [d] bytes; inf if memory is ignored
-    pays: FloatArray  # [d] 1 where transfers take the device's time
-    kind: Int64Array  # [d] kind of each device
-    stride: Int64Array  # [k] amount that a device of each kind adds to the number of a set of devices
-    free: Int64Array  # [1] the number of the set of all devices
-    wall: Int64Array  # [n + 1, d] first block from i on that a device cannot run
-    # [v + 1, d + 1, d] most micro-batches whose activations stage s of p keeps, by rounds, p and s; -1 where the
-    # schedule does not exist
-    peak: FloatArray
-    levels: Int64Array  # [l] numbers of stages that have rows of their own in `room`
-    # [l, d + 1, sets] least i such that blocks i to the end fit on the last q of that many stages, on devices of a set;
-    # see room
-    room: Int64Array
-    # rest_sum, rest_load: [limits, rows, sets, n + 1] seconds of the best cuts of blocks i to the end; empty if they
+    forward: Annotated[FloatArray, "n, d"]
+    backward: Annotated[FloatArray, "n, d"]
+    weight: Annotated[FloatArray, "n, d"]
+    # seconds of transfers that a stage of blocks i to before j pays in a pass
+    comm: Annotated[FloatArray, "n + 1, n + 1"]
+    certain: Annotated[FloatArray, "n + 1, n + 1"]  # the part of `comm` for tensors made before i
+    rest: Annotated[FloatArray, "n + 1"]  # least seconds of all passes of blocks i to the end
+    path: Annotated[FloatArray, "n + 1"]  # least seconds of forward and backward passes of blocks i to the end
+    # most seconds of any one of these blocks, for all passes on its fastest device
+    largest: Annotated[FloatArray, "n + 1"]
+    # bytes of weights and state of blocks i to before j: of a weight that several of them read, once. A device with
+    # several pieces holds the sum of theirs.
+    size: Annotated[FloatArray, "n + 1, n + 1"]
+    stash: Annotated[FloatArray, "n + 1"]  # bytes of activations of one micro-batch of the blocks before i
+    capacity: Annotated[FloatArray, "d"]  # bytes; inf if memory is ignored
+    pays: Annotated[FloatArray, "d"]  # 1 where transfers take the device's time
+    kind: Annotated[Int64Array, "d"]  # kind of each device
+    stride: Annotated[Int64Array, "k"]  # amount that a device of each kind adds to the number of a set of devices
+    free: Annotated[Int64Array, "1"]  # the number of the set of all devices
+    wall: Annotated[Int64Array, "n + 1, d"]  # first block from i on that a device cannot run
+    # most micro-batches whose activations stage s of p keeps, by rounds, p and s; -1 where the schedule does not exist
+    peak: Annotated[FloatArray, "v + 1, d + 1, d"]
+    levels: Annotated[Int64Array, "l"]  # numbers of stages that have rows of their own in `room`
+    # least i such that blocks i to the end fit on the last q of that many stages, on devices of a set; see room
+    room: Annotated[Int64Array, "l, d + 1, sets"]
+    # rest_sum, rest_load: seconds of the best cuts of blocks i to the end; empty if they
     # were not computed; see remainders
-    rest_sum: FloatArray
-    rest_load: FloatArray
+    rest_sum: Annotated[FloatArray, "limits, rows, sets, n + 1"]
+    rest_load: Annotated[FloatArray, "limits, rows, sets, n + 1"]
 
 
 def tables_of(training: TrainingPipeline, blocks: Contraction, objective: Objective, is_chain: bool) -> CutTables:

@@ -13,11 +13,12 @@ after all that happens before the moment ``due`` of each, and none of what happe
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._kernels.blanks import blank
 from hetgym._kernels.heap import push
 from hetgym._kernels.jit import step
 from hetgym._kernels.records import record
@@ -40,10 +41,11 @@ BEGUN, HELD, SHARED = 0, 1, 2  # in Clockwork.counts
 class Layout(NamedTuple):
     """A plan as the event loop takes it."""
 
-    assignment: IntArray  # [n] device of each operator
-    order: IntArray  # [n] the device orders, one after the other, and [d + 1] `pointer`, their starts; in a fixed order
-    pointer: IntArray
-    priority: FloatArray  # [n] minus the turns; where a device takes what is ready in the order of the plan
+    assignment: Annotated[IntArray, "n"]  # device of each operator
+    # order, pointer: the device orders, one after the other, and their starts; in a fixed order
+    order: Annotated[IntArray, "n"]
+    pointer: Annotated[IntArray, "d + 1"]
+    priority: Annotated[FloatArray, "n"]  # minus the turns; where a device takes what is ready in the order of the plan
 
 
 @record
@@ -54,22 +56,24 @@ class Clockwork(NamedTuple):
     state: State
     progress: Progress
     sharing: Sharing | None
-    # [w] one array of which all arrays are parts that change in a run, apart from the items of heaps
-    words: npt.NDArray[np.int64]
+    # one array of which all arrays are parts that change in a run, apart from the items of heaps
+    words: Annotated[npt.NDArray[np.int64], "w"]
     # now, trial: the plan, and the changed one
     now: Layout
     trial: Layout
-    saved: npt.NDArray[np.int64]  # [r, w] rows of `words`
-    # key, code: [r, h] the items of the heaps in each row, one heap after the other
-    key: FloatArray
-    code: npt.NDArray[np.int64]
-    launched: IntArray  # [r, d] operators launched on each device in each row
-    # [r] moment of each row: all that happens before it has happened, and nothing that happens after it [s]
-    due: FloatArray
-    horizon: FloatArray  # [1] moment before which no operator matters that differs between `now` and `trial` [s]
-    place: IntArray  # [d] the first place in each device's queue that differs between them, n + 1 if none does
+    saved: Annotated[npt.NDArray[np.int64], "r, w"]  # rows of `words`
+    # key, code: the items of the heaps in each row, one heap after the other
+    key: Annotated[FloatArray, "r, h"]
+    code: Annotated[npt.NDArray[np.int64], "r, h"]
+    launched: Annotated[IntArray, "r, d"]  # operators launched on each device in each row
+    # moment of each row: all that happens before it has happened, and nothing that happens after it [s]
+    due: Annotated[FloatArray, "r"]
+    # moment before which no operator matters that differs between `now` and `trial` [s]
+    horizon: Annotated[FloatArray, "1"]
+    # the first place in each device's queue that differs between them, n + 1 if none does
+    place: Annotated[IntArray, "d"]
     # whether there is a plan `now`; rows that hold for it; and those of them that also hold for `trial`; see HELD
-    counts: npt.NDArray[np.int64]
+    counts: Annotated[npt.NDArray[np.int64], "3"]
 
 
 STATE = ("start", "finish", "sent", "arrived", "ready", "waiting", "launched", "free", "link_free", "channel_free")
@@ -93,29 +97,17 @@ def new_clockwork(problem: Problem, runtime: Runtime) -> Clockwork:
     if sharing is not None:
         sharing = sharing._replace(streams=Streams(*parts[len(arrays) + 1 :]))
 
-    def layout() -> Layout:
-        return Layout(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(d + 1, np.int32), np.zeros(n))
-
     items = 2 * n + 2 * d
     rows = min(ROWS, ROOM // (len(words) + 2 * items))
     if switches.communication == FAIR or (switches.transfers == AGGREGATED and not switches.work_conserving):
         rows = 0  # what is left of a flow depends on when it was looked at; messages are asked for ahead of the queue
-    return Clockwork(
-        state=s._replace(**dict(zip(STATE, parts, strict=False))),
-        progress=run._replace(**progress, heaps=run.heaps._replace(size=parts[len(arrays)])),
-        sharing=sharing,
-        words=words,
-        now=layout(),
-        trial=layout(),
-        saved=np.zeros((rows, len(words)), np.int64),
-        key=np.zeros((rows, items)),
-        code=np.zeros((rows, items), np.int64),
-        launched=np.zeros((rows, d), np.int32),
-        due=np.zeros(rows),
-        horizon=np.zeros(1),
-        place=np.zeros(d, np.int32),
-        counts=np.zeros(3, np.int64),
-    )
+    given = {
+        "state": s._replace(**dict(zip(STATE, parts, strict=False))),
+        "progress": run._replace(**progress, heaps=run.heaps._replace(size=parts[len(arrays)])),
+        "sharing": sharing,
+        "words": words,
+    }
+    return blank(Clockwork, given, n=n, d=d, r=rows, w=len(words), h=items)
 
 
 def _side_by_side(arrays: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.int64], list[Any]]:

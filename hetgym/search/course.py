@@ -17,11 +17,12 @@ the inverse of ``order``, ``tail`` holds the least times from each operator's fi
 """
 
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._kernels.blanks import blank
 from hetgym._kernels.jit import inlined, lean, step, variant
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray, frozen
@@ -61,37 +62,26 @@ PLACED, TRIED, KEPT, SORTED, UNTIL, CHAIN = 0, 1, 2, 3, 4, 5  # in Course.counts
 class Times(NamedTuple):
     """Simulated times of a plan."""
 
-    begin: FloatArray  # [n] time at which each operator takes its device, for which a CPU then spends the dispatch [s]
-    finish: FloatArray  # [n] finish of each operator [s]
-    arrived: FloatArray  # [e] time at which what an edge carries is on its reader's device [s]
-    makespan: FloatArray  # [1] the last finish [s]
+    # time at which each operator takes its device, for which a CPU then spends the dispatch [s]
+    begin: Annotated[FloatArray, "n"]
+    finish: Annotated[FloatArray, "n"]  # finish of each operator [s]
+    arrived: Annotated[FloatArray, "e"]  # time at which what an edge carries is on its reader's device [s]
+    makespan: Annotated[FloatArray, "1"]  # the last finish [s]
 
 
 @record
 class Front(NamedTuple):
     """The state of devices and links between two turns; or, with a first axis more, before each marked turn."""
 
-    free: FloatArray  # [d] time from which each device is free [s]
-    load: FloatArray  # [d] time that the operators still to come take on each device [s]
-    launched: IntArray  # [d] operators launched on each device
-    asked: FloatArray  # [d] time of each device's latest request for inputs, if transfers are aggregated [s]
-    link_free: FloatArray  # [l] time from which each link is free [s]
-    channel_free: FloatArray  # [2, d] time from which each device may send, and receive [s]
-    behind: FloatArray  # [d] least time from the start of each device's next operator to the end; only in marks [s]
-
-
-def _new_front(p: ProblemArrays, *rows: int) -> Front:
-    """Zeros, with axes before those of a front."""
-    d = p.cost.shape[1]
-    return Front(
-        free=np.zeros((*rows, d)),
-        load=np.zeros((*rows, d)),
-        launched=np.zeros((*rows, d), np.int32),
-        asked=np.zeros((*rows, d)),
-        link_free=np.zeros((*rows, len(p.link_bandwidth))),
-        channel_free=np.zeros((*rows, 2, d)),
-        behind=np.zeros((*rows, d)),
-    )
+    free: Annotated[FloatArray, "d"]  # time from which each device is free [s]
+    load: Annotated[FloatArray, "d"]  # time that the operators still to come take on each device [s]
+    launched: Annotated[IntArray, "d"]  # operators launched on each device
+    # time of each device's latest request for inputs, if transfers are aggregated [s]
+    asked: Annotated[FloatArray, "d"]
+    link_free: Annotated[FloatArray, "l"]  # time from which each link is free [s]
+    channel_free: Annotated[FloatArray, "2, d"]  # time from which each device may send, and receive [s]
+    # least time from the start of each device's next operator to the end; only in marks [s]
+    behind: Annotated[FloatArray, "d"]
 
 
 @record
@@ -108,44 +98,45 @@ NOTHING = cast(Clockwork, Nothing(np.zeros(0, np.int32)))
 class Course(NamedTuple):
     """A plan with its times, and room for a change of it."""
 
-    assignment: IntArray  # [n] device of each operator, with the change while one is priced
-    # order, turn: [n] the operators in the order of the plan, and its inverse; with the change while one is priced
-    order: IntArray
-    turn: IntArray
+    assignment: Annotated[IntArray, "n"]  # device of each operator, with the change while one is priced
+    # order, turn: the operators in the order of the plan, and its inverse; with the change while one is priced
+    order: Annotated[IntArray, "n"]
+    turn: Annotated[IntArray, "n"]
     # now, trial: the times of the plan, and of the latest change that was priced
     now: Times
     trial: Times
-    # marks, ahead: [m] fronts before every turn that is a multiple of GRID, of the plan and of that change
-    marks: Front
-    ahead: Front
+    # marks, ahead: fronts before every turn that is a multiple of GRID, of the plan and of that change
+    marks: Annotated[Front, "m"]
+    ahead: Annotated[Front, "m"]
     front: Front  # scratch: where a price has come to
-    # [n] the least time from the operator's finish to the end in the plan: the longest path over its readers and, where
+    # the least time from the operator's finish to the end in the plan: the longest path over its readers and, where
     # devices keep to their orders, over the operators behind it on its device [s]
-    tail: FloatArray
-    following: FloatArray  # [d] scratch of the tails [s]
-    bound: FloatArray  # [n, d] a lower bound on that under any placement [s]
-    change: FloatArray  # [d] what the change adds to the load of each device [s]
-    weight: FloatArray  # [n] weights of each operator [byte]; `shared`: those of them that other operators read, too
+    tail: Annotated[FloatArray, "n"]
+    following: Annotated[FloatArray, "d"]  # scratch of the tails [s]
+    bound: Annotated[FloatArray, "n, d"]  # a lower bound on that under any placement [s]
+    change: Annotated[FloatArray, "d"]  # what the change adds to the load of each device [s]
+    # weights of each operator [byte]; `shared`: those of them that other operators read, too
+    weight: Annotated[FloatArray, "n"]
     shared: SharedWeights
-    room: FloatArray  # [d] room for weights on each device [byte]
-    held: FloatArray  # [d] weights on each device, with the change [byte]
-    message: FloatArray  # [d] scratch: bytes from each device to one reader
-    # chain, block: [n] operators that the makespan waits for, from the last one back to the first; and for each the
+    room: Annotated[FloatArray, "d"]  # room for weights on each device [byte]
+    held: Annotated[FloatArray, "d"]  # weights on each device, with the change [byte]
+    message: Annotated[FloatArray, "d"]  # scratch: bytes from each device to one reader
+    # chain, block: operators that the makespan waits for, from the last one back to the first; and for each the
     # place in the chain of the first one of those that follow each other on its device without a break
-    chain: IntArray
-    block: IntArray
-    # moved, before: [n] operators of a change, and the devices that they come from
-    moved: IntArray
-    before: IntArray
-    inside: npt.NDArray[np.bool_]  # [n] true for the operators of a change while it is made
-    # best_assignment, best_order: [n] the best plan of all
-    best_assignment: IntArray
-    best_order: IntArray
+    chain: Annotated[IntArray, "n"]
+    block: Annotated[IntArray, "n"]
+    # moved, before: operators of a change, and the devices that they come from
+    moved: Annotated[IntArray, "n"]
+    before: Annotated[IntArray, "n"]
+    inside: Annotated[npt.NDArray[np.bool_], "n"]  # true for the operators of a change while it is made
+    # best_assignment, best_order: the best plan of all
+    best_assignment: Annotated[IntArray, "n"]
+    best_order: Annotated[IntArray, "n"]
     clockwork: Clockwork  # the event loop's arrays, if it is needed
-    value: FloatArray  # makespans of the plan and of the best one [s], see CURRENT and BEST
+    value: Annotated[FloatArray, "2"]  # makespans of the plan and of the best one [s], see CURRENT and BEST
     # operators launched, changes proposed and changes kept so far, changes kept when the plan was sorted last, the turn
     # up to which the latest price went, and the length of the chain, -1 while it is out of date; see PLACED
-    counts: npt.NDArray[np.int64]
+    counts: Annotated[npt.NDArray[np.int64], "6"]
 
 
 def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: IntArray) -> Course:
@@ -157,43 +148,16 @@ def new_course(problem: Problem, runtime: Runtime, assignment: IntArray, order: 
 
 def blank_course(problem: Problem, runtime: Runtime) -> Course:
     """The arrays of a course, without a plan."""
-    p = problem.arrays
-    (n, d), e = problem.cost.shape, problem.num_edges
+    (n, d), links = problem.cost.shape, len(problem.arrays.link_bandwidth)
     runtime = replace(runtime, noise=0.0)
-
-    def times() -> Times:
-        return Times(np.zeros(n), np.zeros(n), np.zeros(e), np.zeros(1))
-
-    rows = (n - 1) // GRID + 1
-    return Course(
-        assignment=np.zeros(n, np.int32),
-        order=np.zeros(n, np.int32),
-        turn=np.zeros(n, np.int32),
-        now=times(),
-        trial=times(),
-        marks=_new_front(p, rows),
-        ahead=_new_front(p, rows),
-        front=_new_front(p),
-        tail=np.zeros(n),
-        following=np.zeros(d),
-        bound=np.array(ranks.least_cost_to_exit(problem)),
-        change=np.zeros(d),
-        weight=np.array(problem.weight_bytes),
-        shared=problem.shared_weights,
-        room=np.full(d, np.inf),
-        held=np.zeros(d),
-        message=np.zeros(d),
-        chain=np.zeros(n, np.int32),
-        block=np.zeros(n, np.int32),
-        moved=np.zeros(n, np.int32),
-        before=np.zeros(n, np.int32),
-        inside=np.zeros(n, np.bool_),
-        best_assignment=np.zeros(n, np.int32),
-        best_order=np.zeros(n, np.int32),
-        clockwork=NOTHING if runtime.keeps_order else new_clockwork(problem, runtime),
-        value=np.zeros(2),
-        counts=np.zeros(6, np.int64),
-    )
+    given = {
+        "bound": np.array(ranks.least_cost_to_exit(problem)),
+        "weight": np.array(problem.weight_bytes),
+        "shared": problem.shared_weights,
+        "room": np.full(d, np.inf),
+        "clockwork": NOTHING if runtime.keeps_order else new_clockwork(problem, runtime),
+    }
+    return blank(Course, given, n=n, e=problem.num_edges, d=d, l=links, m=(n - 1) // GRID + 1)
 
 
 def restart(problem: Problem, course: Course, assignment: IntArray, order: IntArray, switches: Switches) -> None:

@@ -10,10 +10,11 @@ topological order of the graph with these neighbours as edges, ``turn`` its inve
 longest paths.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from hetgym._kernels.blanks import blank
 from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import record
 from hetgym._types import BoolArray, FloatArray, IntArray
@@ -26,23 +27,23 @@ from hetgym.transfer import transfer_time
 class DeviceOrders(NamedTuple):
     """The device orders of a placement."""
 
-    assignment: IntArray  # [n] device of each operator
-    duration: FloatArray  # [n] run times [s]
-    lag: FloatArray  # [e] transfer times [s]
-    # order, turn: [n] a topological order of graph and device orders, and its inverse
-    order: IntArray
-    turn: IntArray
-    # previous, following: [n] the neighbours on the device, -1 where there is none
-    previous: IntArray
-    following: IntArray
-    front: IntArray  # [d] the first operator of each device, -1 where there is none
-    head: FloatArray  # [n] start of each operator [s]
-    tail: FloatArray  # [n] longest path from the finish of each operator to the end [s]
-    path: IntArray  # [n] operators of a longest path, backward from the last one
-    passed: IntArray  # [n] scratch of estimates: the operators that change places
-    early: FloatArray  # [n] scratch of estimates: their starts [s]
-    marked: BoolArray  # [n] scratch, all false between steps
-    buffer: IntArray  # [n] scratch
+    assignment: Annotated[IntArray, "n"]  # device of each operator
+    duration: Annotated[FloatArray, "n"]  # run times [s]
+    lag: Annotated[FloatArray, "e"]  # transfer times [s]
+    # order, turn: a topological order of graph and device orders, and its inverse
+    order: Annotated[IntArray, "n"]
+    turn: Annotated[IntArray, "n"]
+    # previous, following: the neighbours on the device, -1 where there is none
+    previous: Annotated[IntArray, "n"]
+    following: Annotated[IntArray, "n"]
+    front: Annotated[IntArray, "d"]  # the first operator of each device, -1 where there is none
+    head: Annotated[FloatArray, "n"]  # start of each operator [s]
+    tail: Annotated[FloatArray, "n"]  # longest path from the finish of each operator to the end [s]
+    path: Annotated[IntArray, "n"]  # operators of a longest path, backward from the last one
+    passed: Annotated[IntArray, "n"]  # scratch of estimates: the operators that change places
+    early: Annotated[FloatArray, "n"]  # scratch of estimates: their starts [s]
+    marked: Annotated[BoolArray, "n"]  # scratch, all false between steps
+    buffer: Annotated[IntArray, "most"]  # scratch, of the larger of n and d
 
 
 def forced(problem: Problem) -> bool:
@@ -57,24 +58,8 @@ def is_shop(problem: Problem) -> bool:
 
 def new_device_orders(problem: Problem, assignment: IntArray, order: IntArray) -> DeviceOrders:
     """Device orders of a placement [n], as they are in a topological order [n]."""
-    n = problem.num_operators
-    orders = DeviceOrders(
-        assignment=np.array(assignment, np.int32),
-        duration=np.zeros(n),
-        lag=np.zeros(problem.num_edges),
-        order=np.zeros(n, np.int32),
-        turn=np.zeros(n, np.int32),
-        previous=np.zeros(n, np.int32),
-        following=np.zeros(n, np.int32),
-        front=np.zeros(problem.num_devices, np.int32),
-        head=np.zeros(n),
-        tail=np.zeros(n),
-        path=np.zeros(n, np.int32),
-        passed=np.zeros(n, np.int32),
-        early=np.zeros(n),
-        marked=np.zeros(n, np.bool_),
-        buffer=np.zeros(max(n, problem.num_devices), np.int32),
-    )
+    n, d, given = problem.num_operators, problem.num_devices, {"assignment": np.array(assignment, np.int32)}
+    orders = blank(DeviceOrders, given, n=n, e=problem.num_edges, d=d, most=max(n, d))
     _open(problem.arrays, orders, np.asarray(order, np.int32))
     return orders
 

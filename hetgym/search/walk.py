@@ -9,10 +9,11 @@ inverse of ``order``, ``level`` and ``tail`` are those of ``fixed``, and ``value
 :func:`put` and :func:`shift` break it; :func:`accept` after a trial, or undoing the change, restores it.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from hetgym._kernels.blanks import blank
 from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, Int64Array, IntArray
@@ -35,53 +36,39 @@ class Walk(NamedTuple):
 
     now: timeline.Timeline  # the current schedule
     trial: timeline.Timeline  # the schedule that was tried last
-    fixed: IntArray  # [n] the placement of `now`, and of a trial while one is made
-    # order, turn: [n] the order in which operators are placed, and its inverse
-    order: IntArray
-    turn: IntArray
-    level: FloatArray  # [n] longest path to an exit under the placement of `now`, the operator included [s]
-    tail: FloatArray  # [n, d] the same without the operator, in the column of its device [s]
-    bonus: FloatArray  # [n, d] added to finish times when an operator is free to choose its device [s]
-    bound: FloatArray  # [n, d] a lower bound on that for any placement [s]
-    # best_assignment, best_order: [n] the best schedule of all
-    best_assignment: IntArray
-    best_order: IntArray
-    chain: IntArray  # [n] critical chain of `now`, of length `counts[CHAIN]`, which is -1 when out of date
-    # moved, before: [n] operators of a trial and the devices that they come from
-    moved: IntArray
-    before: IntArray
-    # old_order, old_level, old_tail: [n] copies with which a trial that changes the order is undone
-    old_order: IntArray
-    old_level: FloatArray
-    old_tail: FloatArray
-    value: FloatArray  # makespans of `now` and of the best schedule [s], see CURRENT and BEST
-    counts: Int64Array  # operators placed so far, length of the chain, see PLACED and CHAIN
+    fixed: Annotated[IntArray, "n"]  # the placement of `now`, and of a trial while one is made
+    # order, turn: the order in which operators are placed, and its inverse
+    order: Annotated[IntArray, "n"]
+    turn: Annotated[IntArray, "n"]
+    level: Annotated[FloatArray, "n"]  # longest path to an exit under the placement of `now`, the operator included [s]
+    tail: Annotated[FloatArray, "n, d"]  # the same without the operator, in the column of its device [s]
+    bonus: Annotated[FloatArray, "n, d"]  # added to finish times when an operator is free to choose its device [s]
+    bound: Annotated[FloatArray, "n, d"]  # a lower bound on that for any placement [s]
+    # best_assignment, best_order: the best schedule of all
+    best_assignment: Annotated[IntArray, "n"]
+    best_order: Annotated[IntArray, "n"]
+    chain: Annotated[IntArray, "n"]  # critical chain of `now`, of length `counts[CHAIN]`, which is -1 when out of date
+    # moved, before: operators of a trial and the devices that they come from
+    moved: Annotated[IntArray, "n"]
+    before: Annotated[IntArray, "n"]
+    # old_order, old_level, old_tail: copies with which a trial that changes the order is undone
+    old_order: Annotated[IntArray, "n"]
+    old_level: Annotated[FloatArray, "n"]
+    old_tail: Annotated[FloatArray, "n"]
+    value: Annotated[FloatArray, "2"]  # makespans of `now` and of the best schedule [s], see CURRENT and BEST
+    counts: Annotated[Int64Array, "2"]  # operators placed so far, length of the chain, see PLACED and CHAIN
 
 
 def new_walk(problem: Problem, assignment: IntArray, order: IntArray) -> Walk:
     """A walk whose current schedule is the decoding of a placement [n] in an order [n]."""
-    n, d = problem.num_operators, problem.num_devices
-    walk = Walk(
-        now=timeline.new_timeline(problem),
-        trial=timeline.new_timeline(problem),
-        fixed=np.array(assignment, np.int32),
-        order=np.array(order, np.int32),
-        turn=np.zeros(n, np.int32),
-        level=np.zeros(n),
-        tail=np.zeros((n, d)),
-        bonus=np.zeros((n, d)),
-        bound=np.array(ranks.least_cost_to_exit(problem)),
-        best_assignment=np.zeros(n, np.int32),
-        best_order=np.zeros(n, np.int32),
-        chain=np.zeros(n, np.int32),
-        moved=np.zeros(n, np.int32),
-        before=np.zeros(n, np.int32),
-        old_order=np.zeros(n, np.int32),
-        old_level=np.zeros(n),
-        old_tail=np.zeros(n),
-        value=np.zeros(2),
-        counts=np.zeros(2, np.int64),
-    )
+    given = {
+        "now": timeline.new_timeline(problem),
+        "trial": timeline.new_timeline(problem),
+        "fixed": np.array(assignment, np.int32),
+        "order": np.array(order, np.int32),
+        "bound": np.array(ranks.least_cost_to_exit(problem)),
+    }
+    walk = blank(Walk, given, n=problem.num_operators, d=problem.num_devices)
     start(problem.arrays, walk)
     return walk
 

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from hetgym.envs.cluster.lanes import ClusterLanes
 from hetgym.envs.cluster.observation import StepPadding
 from hetgym.envs.cluster.problems import ClusterArguments
-from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
+from hetgym.envs.core.arguments import whole
 from hetgym.envs.core.lanes import LaneArguments, Lanes
 from hetgym.envs.core.scalar import LaneEnv
 from hetgym.envs.core.vector import LaneVectorEnv
@@ -39,17 +39,7 @@ class HetClusterArguments(ClusterArguments, LaneArguments):
         return ClusterLanes(count, source, padding, self.observation, self.reward == "sparse")
 
 
-@dataclass(frozen=True)
-class _Scalar(ScalarArguments, HetClusterArguments):
-    """The arguments of one episode at a time."""
-
-
-@dataclass(frozen=True)
-class _Vector(HetClusterArguments, VectorArguments):
-    """The arguments of many episodes side by side."""
-
-
-class HetClusterEnv(LaneEnv):
+class HetClusterEnv(LaneEnv, arguments=HetClusterArguments):
     """Plan a training step of a model on a cluster of GPUs.
 
     ## Description
@@ -146,10 +136,6 @@ class HetClusterEnv(LaneEnv):
 
     lanes: ClusterLanes
 
-    @takes(_Scalar)
-    def __init__(self, arguments: _Scalar) -> None:
-        LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
-
     def actions(self, plan: ParallelPlan) -> list[int]:
         """The actions, from the first decision on, that make a plan, such as a planner's.
 
@@ -163,9 +149,3 @@ class HetClusterEnv(LaneEnv):
 
 class HetClusterVectorEnv(LaneVectorEnv, scalar=HetClusterEnv):
     """Many episodes of :class:`HetClusterEnv` that step in one call; ``gym.make_vec`` makes it."""
-
-    @takes(_Vector)
-    def __init__(self, arguments: _Vector) -> None:
-        LaneVectorEnv.__init__(
-            self, arguments.lanes(arguments.num_envs), arguments.autoreset_mode, arguments.copy, arguments.render_mode
-        )

@@ -13,7 +13,7 @@ from hetgym.envs.cluster.instance import StepInstance, sizes_of
 from hetgym.envs.cluster.observation import LayerColumn, PoolColumn, StepColumn, StepPadding, step_space
 from hetgym.envs.cluster.problems import as_step
 from hetgym.envs.cluster.rendering import step_pixels, step_text
-from hetgym.envs.core.lanes import Lanes, only_options
+from hetgym.envs.core.lanes import Lanes, begun, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.scaling import scale_of, shares
 from hetgym.envs.core.sources import Source
@@ -55,15 +55,13 @@ class ClusterLanes(Lanes):
 
     def estimates(self, lane: int) -> FloatArray:
         """[A] see :meth:`~hetgym.envs.core.lanes.Lanes.estimates`."""
-        ahead = self._ahead[lane]
-        assert ahead is not None
+        ahead = begun(self._ahead[lane])
         return np.asarray(ahead.bound)
 
     def take(self, actions: npt.NDArray[np.int64], active: BoolArray) -> None:
         """Open each active lane that is fresh, and take the next decision of the others."""
         for lane in np.flatnonzero(active & ~self.fresh).tolist():
-            at, ahead = self.episode(lane), self._ahead[lane]
-            assert ahead is not None
+            at, ahead = self.episode(lane), begun(self._ahead[lane])
             action = int(actions[lane])
             at.log.append(action)
             at.decide(action)
@@ -152,9 +150,7 @@ class ClusterLanes(Lanes):
 
     def episode(self, lane: int) -> Episode:
         """The state of a lane's episode, which must have begun."""
-        found = self._episodes[lane]
-        assert found is not None
-        return found
+        return begun(self._episodes[lane])
 
     def problem(self, lane: int) -> TrainingProblem:
         """The problem of the lane's episode."""

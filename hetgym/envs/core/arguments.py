@@ -10,7 +10,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, Union
+from typing import Any, ClassVar, Literal, ParamSpec, TypeVar, Union
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -76,24 +76,24 @@ class VectorArguments(Arguments):
     render_mode: Literal["ansi", "rgb_array"] | None = None  # `"ansi"` or `"rgb_array"`; None to draw nothing
 
 
-def takes(arguments: Callable[P, Made]) -> Callable[[Callable[[Any, Made], None]], Callable[Concatenate[Any, P], None]]:
-    """Decorate a constructor so that it accepts the fields of a dataclass and receives them as one value.
+def takes(owner: type, *parts: type[Arguments]) -> None:
+    """Give an environment a constructor with the fields of several dataclasses; it calls ``_set_up`` with their values.
 
-    ``help``, ``inspect.signature``, editors and type checkers show every field with its type and default.
+    ``help`` and ``inspect.signature`` show every field with its type and default. The values are one object, whose type
+    is an attribute of the owner, where pickles look for it.
     """
+    inner = {"__doc__": "All arguments of an environment."}
+    kind: Any = dataclasses.make_dataclass("_Arguments", (), bases=parts, namespace=inner, frozen=True)
+    kind.__module__, kind.__qualname__ = owner.__module__, f"{owner.__qualname__}._Arguments"
 
-    def decorate(init: Callable[[Any, Made], None]) -> Callable[Concatenate[Any, P], None]:
-        @functools.wraps(init)
-        def __init__(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
-            init(self, made(arguments, type(self).__name__, *args, **kwargs))
+    def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        self._set_up(made(kind, type(self).__name__, *args, **kwargs))
 
-        first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        signature = signature_of(typing.cast(Any, arguments))
-        signed: Any = __init__
-        signed.__signature__ = signature.replace(parameters=[first, *signature.parameters.values()])
-        return __init__
-
-    return decorate
+    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature, init = signature_of(kind), typing.cast(Any, __init__)
+    init.__signature__ = signature.replace(parameters=[first, *signature.parameters.values()])
+    init.__module__, init.__qualname__ = owner.__module__, f"{owner.__qualname__}.__init__"
+    owner._Arguments, owner.__init__ = kind, init  # type: ignore[attr-defined, misc]
 
 
 def signature_of(arguments: type[Arguments]) -> inspect.Signature:

@@ -11,7 +11,7 @@ import abc
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import seeding
 
+from hetgym._kernels import blanks
 from hetgym._kernels import records as records
 from hetgym._kernels.threads import cores, share
 from hetgym._types import BoolArray, FloatArray, Int64Array
@@ -32,6 +33,8 @@ from hetgym.errors import ConfigError, shown, suggestion
 
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
 """An observation; for several lanes, their number comes first in each shape."""
+
+Held = TypeVar("Held")
 
 
 @dataclass(frozen=True)
@@ -239,9 +242,9 @@ class Lanes(abc.ABC):
         """What :func:`hetgym.envs.replay` takes to play the lane's episode again."""
         return self.problem(lane)
 
-    @abc.abstractmethod
     def identity(self, lane: int) -> str:
         """Name and content hash of the problem of the lane's episode, as one word."""
+        return str(self.problem(lane).id)
 
     def result(self, lane: int) -> dict[str, Any]:
         """Entries that the last ``info`` of an episode holds in addition."""
@@ -259,6 +262,12 @@ class Lanes(abc.ABC):
     @abc.abstractmethod
     def frame(self, lane: int, mode: str) -> Any:
         """A picture of a lane's state: text for ``ansi``, [height, width, 3] colours for ``rgb_array``."""
+
+
+def begun(found: Held | None) -> Held:
+    """What a lane holds of its episode, which must have begun."""
+    assert found is not None
+    return found
 
 
 def as_action(action: Any) -> int:
@@ -335,15 +344,17 @@ class RecordLanes(Lanes):
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of the lanes, as a row of one record."""
 
-    def _record(self, like: Any, *parts: Any, **stand_ins: npt.NDArray[Any]) -> records.Rows:
+    def _record(self, like: Any, *parts: Any, **kept: npt.NDArray[Any]) -> records.Rows:
         """The arrays that the kernels need of all lanes, as the row of one record.
 
         Args:
             like: a record of the same kind; its last fields are ``observation``, ``reward``, ``over`` and ``fresh``.
             parts: the fields before these.
-            stand_ins: arrays of the observation that agents do not see, by key.
+            kept: arrays of the observation that agents do not see, by key. In place of others there are tables without
+                rows of operators and edges.
         """
-        shown = stand_ins | self.arrays | {"mask": self.mask}
+        sizes = {"L": self.count, "A": self.mask.shape[1], "D": self.padding.devices, "N": 0, "E": 0, "K": 0}
+        shown = blanks.blank(type(like.observation), **sizes)._asdict() | kept | self.arrays | {"mask": self.mask}
         observation = type(like.observation)(*(shown[key] for key in like.observation._fields))
         rows = records.Rows(1, like)
         rows[0] = type(like)(*parts, observation, self.reward, self.over, self.fresh)

@@ -17,8 +17,10 @@ class Remembered(Generic[Key, Value]):
         self.limit = limit
         self._values: OrderedDict[Key, Value] = OrderedDict()
 
-    def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The value of a key; made and stored if it is not in the cache."""
+    def get(self, key: Key, make: Callable[[], Value], passing: bool = False) -> Value:
+        """The value of a key; made and stored if it is not in the cache, or only made if nobody will ask again."""
+        if passing:
+            return make()
         if key not in self._values:
             self._values[key] = make()
             if len(self._values) > self.limit:

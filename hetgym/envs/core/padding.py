@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
 
+from hetgym.envs.core.arguments import Arguments, whole
 from hetgym.errors import ConfigError, ProblemError
 
 Sizes = TypeVar("Sizes", bound="Padding")
@@ -72,6 +73,20 @@ class GraphPadding(Padding):
     operators: int  # largest number of operators
     edges: int  # largest number of edges
     devices: int  # largest number of devices
+
+
+@dataclass(frozen=True)
+class GraphSizes(Arguments):
+    """Arguments that set the padding of observations of graphs; manuals describe them."""
+
+    _: KW_ONLY
+    max_operators: int | None = whole(None)
+    max_edges: int | None = whole(None, least=0)
+    max_devices: int | None = whole(None)
+
+    def padding(self, known: GraphPadding | None) -> GraphPadding:
+        """The padding; for ``known`` and errors see :meth:`Padding.chosen`."""
+        return GraphPadding.chosen(known, self.max_operators, self.max_edges, self.max_devices)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -10,7 +10,8 @@ from gymnasium.error import ResetNeeded
 
 from hetgym._text import plain_lines
 from hetgym._types import BoolArray
-from hetgym.envs.core.lanes import Lanes, Observation, as_action, as_options, as_seed
+from hetgym.envs.core.arguments import ScalarArguments, takes
+from hetgym.envs.core.lanes import LaneArguments, Lanes, Observation, as_action, as_options, as_seed
 from hetgym.envs.core.manual import complete
 from hetgym.errors import unknown_name
 
@@ -20,12 +21,27 @@ class LaneEnv(gym.Env[Observation, np.int64]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        """Complete the manual, see :mod:`hetgym.envs.core.manual`."""
-        super().__init_subclass__(**arguments)
-        cls.__doc__ = complete(cls.__doc__ or "")
+    _takes: ClassVar[type[LaneArguments]]
 
-    def __init__(self, lanes: Lanes, render_mode: str | None = None) -> None:
+    def __init_subclass__(cls, arguments: type[LaneArguments] | None = None, **more: Any) -> None:
+        """Complete the manual, see :mod:`hetgym.envs.core.manual`, and make the constructor.
+
+        Args:
+            arguments: what it takes, besides :class:`ScalarArguments`; None: what the base takes.
+        """
+        super().__init_subclass__(**more)
+        cls.__doc__ = complete(cls.__doc__ or "")
+        if arguments is not None:
+            cls._takes = arguments
+            takes(cls, ScalarArguments, arguments)
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def _set_up(self, arguments: Any) -> None:
+        lanes: Lanes = arguments.lanes(1)
+        render_mode: str | None = arguments.render_mode
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise unknown_name("render mode", render_mode, self.metadata["render_modes"])
         self.lanes = lanes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from hetgym._types import BoolArray, FloatArray
+from hetgym.envs.core.arguments import VectorArguments, takes
 from hetgym.envs.core.lanes import Lanes, Observation, as_actions, as_options, as_seed
 from hetgym.envs.core.scalar import LaneEnv
 from hetgym.errors import ConfigError, shown, unknown_name
@@ -48,19 +49,20 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
 
-    def __init_subclass__(cls, scalar: type[LaneEnv] | None = None, **arguments: Any) -> None:
-        """Complete the docstring of a vector environment from that of its scalar environment."""
-        super().__init_subclass__(**arguments)
+    def __init_subclass__(cls, scalar: type[LaneEnv] | None = None, **more: Any) -> None:
+        """Make the docstring and the constructor of a vector environment from those of its scalar environment."""
+        super().__init_subclass__(**more)
         if scalar is not None:
             cls.__doc__ = MANUAL.format(first=cls.__doc__, scalar=scalar.__name__)
+            takes(cls, scalar._takes, VectorArguments)
 
-    def __init__(
-        self,
-        lanes: Lanes,
-        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
-        copy: bool = True,
-        render_mode: str | None = None,
-    ) -> None:
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def _set_up(self, arguments: Any) -> None:
+        lanes: Lanes = arguments.lanes(arguments.num_envs)
+        render_mode, autoreset_mode = arguments.render_mode, arguments.autoreset_mode
         known = [mode.value for mode in AutoresetMode]
         if not isinstance(autoreset_mode, AutoresetMode) and not (
             isinstance(autoreset_mode, str) and autoreset_mode in known
@@ -72,7 +74,7 @@ class LaneVectorEnv(VectorEnv[Observation, Any, Any]):
         self.num_envs = lanes.count
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        self.copy = copy
+        self.copy: bool = arguments.copy
         self.render_mode = render_mode
         self.single_observation_space = lanes.observation_space
         self.single_action_space = lanes.action_space

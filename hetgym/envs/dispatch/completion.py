@@ -15,7 +15,7 @@ from hetgym.envs.dispatch.dynamics import dispatch_one
 from hetgym.envs.dispatch.improving import FIRST, MANY, improve
 from hetgym.envs.dispatch.plans import FLOW, NOTHING, adopt, jobs_left, judge, keep, refresh, take_back
 from hetgym.envs.dispatch.plans import follow as follow_plan
-from hetgym.envs.dispatch.rollouts import Rollouts, play_on, survey
+from hetgym.envs.dispatch.rollouts import Rollouts, play_on, read_rollouts, survey
 from hetgym.envs.dispatch.state import (
     DispatchObservation,
     DispatchRecord,
@@ -25,7 +25,6 @@ from hetgym.envs.dispatch.state import (
     read_lanes,
     read_plan,
     read_problem,
-    read_rollouts,
     read_run,
     read_state,
     read_tables,
@@ -97,7 +96,7 @@ def _complete(r: DispatchRecord, switches: Switches, lane: int, due: float) -> i
     board, seen = r.state, r.observation
     p, tables = read_problem(r.problems[lane]), read_tables(r.tables[lane])
     s, run, spare = read_state(r.states[lane]), read_run(r.runs[lane]), read_rollouts(r.spares[lane])
-    survey(p, s, run, tables.service, spare)
+    survey(p, tables, s, run, spare)
     best = -1
     for action in range(seen.mask.shape[1]):
         if seen.mask[lane, action]:
@@ -181,7 +180,7 @@ def _renew(
     for by_rank in range(2):
         keep(plan)
         before = judge(p, tables, run, spare, plan, switches)
-        _play_on(p, tables, spare, switches, operator, device, due, by_rank, np.inf)
+        play_on(p, tables, spare, switches, operator, device, due, by_rank == 1, np.inf)
         adopt(spare.later, plan)
         if not judge(p, tables, run, spare, plan, switches) < before:
             take_back(plan)
@@ -206,24 +205,7 @@ def _better(
     """
     completion, flow = np.inf, np.inf
     for by_rank in range(2):
-        other, slower = _play_on(p, tables, spare, switches, operator, device, due, by_rank, completion)
+        other, slower = play_on(p, tables, spare, switches, operator, device, due, by_rank == 1, completion)
         if other < completion:
             completion, flow = other, slower
     return completion, flow
-
-
-@step
-def _play_on(
-    p: ProblemArrays,
-    tables: DispatchTables,
-    spare: Rollouts,
-    switches: Switches,
-    operator: int,
-    device: int,
-    due: float,
-    by_rank: int,
-    limit: float,
-) -> tuple[float, float]:
-    """Play one of the two roll-outs after a decision, up to a limit."""
-    service, bonus, optimistic = tables.service, tables.bonus, tables.optimistic
-    return play_on(p, service, bonus, optimistic, spare, switches, operator, device, due, by_rank == 1, limit)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
-from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
 from hetgym.envs.core.lanes import LaneArguments, Lanes
-from hetgym.envs.core.padding import GraphPadding
-from hetgym.envs.core.scalar import LaneEnv
+from hetgym.envs.core.padding import GraphPadding, GraphSizes
 from hetgym.envs.core.vector import LaneVectorEnv
 from hetgym.envs.dispatch.conditions import Conditions
 from hetgym.envs.dispatch.lanes import DispatchLanes
@@ -17,7 +15,7 @@ from hetgym.envs.place.scheduling import ScheduleEnv
 
 
 @dataclass(frozen=True)
-class HetDispatchArguments(Conditions, ScheduleRules, ProblemArguments, LaneArguments):
+class HetDispatchArguments(GraphSizes, Conditions, ScheduleRules, ProblemArguments, LaneArguments):
     """The arguments of HetDispatch-v0; :class:`HetDispatchEnv` describes them.
 
     Raises:
@@ -31,31 +29,16 @@ class HetDispatchArguments(Conditions, ScheduleRules, ProblemArguments, LaneArgu
         "mode": "HetDispatch-v0 schedules during the run, HetSchedule-v0 places before it",
     }
 
-    _: KW_ONLY
-    max_operators: int | None = whole(None)
-    max_edges: int | None = whole(None, least=0)
-    max_devices: int | None = whole(None)
-
     def _lanes(self, count: int) -> Lanes:
         source = self.source()
         known = source.padding()
         if known is not None:
             known = GraphPadding(known.operators * self.jobs, known.edges * self.jobs, known.devices)
-        padding = GraphPadding.chosen(known, self.max_operators, self.max_edges, self.max_devices)
+        padding = self.padding(known)
         return DispatchLanes(count, source, self, self, padding, self.observation, self.reward == "sparse")
 
 
-@dataclass(frozen=True)
-class _Scalar(ScalarArguments, HetDispatchArguments):
-    """The arguments of one episode at a time."""
-
-
-@dataclass(frozen=True)
-class _Vector(HetDispatchArguments, VectorArguments):
-    """The arguments of many episodes side by side."""
-
-
-class HetDispatchEnv(ScheduleEnv):
+class HetDispatchEnv(ScheduleEnv, arguments=HetDispatchArguments):
     """Schedule the operators of a dataflow graph on heterogeneous devices while they run.
 
     ## Description
@@ -178,16 +161,6 @@ class HetDispatchEnv(ScheduleEnv):
     True
     """
 
-    @takes(_Scalar)
-    def __init__(self, arguments: _Scalar) -> None:
-        LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
-
 
 class HetDispatchVectorEnv(LaneVectorEnv, scalar=HetDispatchEnv):
     """Many episodes of :class:`HetDispatchEnv` that step in one call; ``gym.make_vec`` makes it."""
-
-    @takes(_Vector)
-    def __init__(self, arguments: _Vector) -> None:
-        LaneVectorEnv.__init__(
-            self, arguments.lanes(arguments.num_envs), arguments.autoreset_mode, arguments.copy, arguments.render_mode
-        )

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from hetgym import metrics
 from hetgym._kernels import records as records
+from hetgym._kernels.blanks import blank
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.envs.core.arguments import real_number, whole_number
-from hetgym.envs.core.lanes import RecordLanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, begun, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
@@ -29,7 +30,7 @@ from hetgym.envs.dispatch.rollouts import ROLLOUTS, new_rollouts
 from hetgym.envs.dispatch.service import Service, new_service
 from hetgym.envs.dispatch.state import DispatchTables
 from hetgym.envs.place.instance import ScheduleInstance, prepare
-from hetgym.envs.place.observation import DeviceColumn, OperatorColumn, fixed
+from hetgym.envs.place.observation import DeviceColumn, fixed
 from hetgym.envs.place.rules import ScheduleRules
 from hetgym.envs.place.state import PROBLEM
 from hetgym.errors import ConfigError
@@ -98,7 +99,7 @@ class DispatchLanes(RecordLanes):
         super().__init__(count, dispatch_space(padding, k), level, k * d + 1)
         self.source, self.rules, self.conditions, self.padding = source, rules, conditions, padding
         self.sparse = sparse
-        self.state = states.new_dispatch_state(count, k, d)
+        self.state = blank(states.DispatchState, L=count, K=k, D=d, A=k * d + 1)
         self._instances: list[ScheduleInstance | None] = [None] * count
         self._drawn: list[Drawn | None] = [None] * count
         self._entropy = [0] * count
@@ -123,7 +124,6 @@ class DispatchLanes(RecordLanes):
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of all lanes, as a row of one record."""
-        count = self.count
         return self._record(
             states.RECORD,
             self._problems.table,
@@ -134,13 +134,6 @@ class DispatchLanes(RecordLanes):
             self._spares.table,
             self._plans.table,
             self.state,
-            operators=np.zeros((count, 0, len(OperatorColumn)), np.float32),
-            costs=np.zeros((count, 0, self.padding.devices), np.float32),
-            assignment=np.zeros((count, 0), np.int64),
-            edges=np.zeros((count, 2, 0), np.int64),
-            edge_transfer=np.zeros((count, 0), np.float32),
-            operator_mask=np.zeros((count, 0), np.int8),
-            edge_mask=np.zeros((count, 0), np.int8),
             candidate_operators=self._offered,
         )
 
@@ -170,11 +163,10 @@ class DispatchLanes(RecordLanes):
         if forced is None:
             problems = [self.source.draw(rng, lane, seed) for _ in range(self.conditions.jobs)]
             problem = self._together(problems)
-        if (
-            self._calm_always and len(problems) == 1 and all(values is None for values in lists.values())
-        ):  # nothing is drawn
-            fresh = forced is None and self.source.passing(seed)  # nobody will see this problem again
-            known = self._calm(lane, problem) if fresh else self._known.get(problem, lambda: self._calm(lane, problem))
+        plain = all(values is None for values in lists.values())
+        if self._calm_always and len(problems) == 1 and plain:  # nothing is drawn
+            passing = forced is None and self.source.passing(seed)
+            known = self._known.get(problem, lambda: self._calm(lane, problem), passing)
             self._entropy[lane], self._gaps[lane] = entropy, None
             self._begin_with(lane, known)
         else:
@@ -231,8 +223,7 @@ class DispatchLanes(RecordLanes):
         drawn = given(problem, self.conditions, self.rules.simulated, np.zeros(problem.num_operators))
         order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         jobs = arriving([problem], drawn.release)
-        prepared, held = self._made(lane, problem, drawn, order, jobs), self._held[lane]
-        assert held is not None
+        prepared, held = self._made(lane, problem, drawn, order, jobs), begun(self._held[lane])
         tables = records.entry(states.own_tables(prepared.tables.record))
         return prepared._replace(runs=[held[0]._replace(tables=tables)])  # the reference's, which is over
 
@@ -301,8 +292,7 @@ class DispatchLanes(RecordLanes):
 
     def _give_rollouts(self, lane: int, problem: Problem, jobs: int) -> None:
         """Give a lane scratch for roll-outs, unless its run has some from an earlier episode."""
-        held = self._held[lane]
-        assert held is not None
+        held = begun(self._held[lane])
         run, runs = held
         scratch = run.scratch
         if scratch is None:
@@ -336,15 +326,11 @@ class DispatchLanes(RecordLanes):
 
     def instance(self, lane: int) -> ScheduleInstance:
         """The instance of a lane's episode, which must have begun."""
-        instance = self._instances[lane]
-        assert instance is not None
-        return instance
+        return begun(self._instances[lane])
 
     def drawn(self, lane: int) -> Drawn:
         """The conditions of the lane's episode."""
-        drawn = self._drawn[lane]
-        assert drawn is not None
-        return drawn
+        return begun(self._drawn[lane])
 
     def problem(self, lane: int) -> Problem:
         """The problem of the lane's episode: all of its jobs."""
@@ -357,10 +343,6 @@ class DispatchLanes(RecordLanes):
     def shared(self) -> dict[str, npt.NDArray[Any]]:
         """See :meth:`~hetgym.envs.core.lanes.Lanes.shared`; also [L] ready operators that no action commits."""
         return {**super().shared(), "hidden": self.state.hidden.copy()}
-
-    def identity(self, lane: int) -> str:
-        """Name and content of the lane's problem in one word."""
-        return self.problem(lane).id
 
     def trace(self, lane: int) -> Trace:
         """The run so far; operators that have not started are on device -1."""

@@ -7,14 +7,16 @@ links, and a device runs its operators in the order of their commitments.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from hetgym._kernels.blanks import blank, example
 from hetgym._kernels.jit import step
-from hetgym._kernels.records import record
+from hetgym._kernels.records import reader, record
 from hetgym._types import FloatArray, IntArray
 from hetgym.envs.dispatch.service import END, FIRST, LINE, LIVE, Service, mean_time
+from hetgym.envs.dispatch.state import DispatchTables
 from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import busy_until, done_after
 from hetgym.sim.kernel import FREE, State, Switches, book_transfer, way_free
@@ -26,20 +28,22 @@ from hetgym.transfer import transfer_time
 class Course(NamedTuple):
     """The state of a roll-out."""
 
-    finish: FloatArray  # [n] finish of each committed operator [s]
-    # [n] latest finish among its committed predecessors, at least the time at which the roll-out begins [s]
-    opens: FloatArray
-    missing: IntArray  # [n] number of predecessors that are not committed
-    assignment: IntArray  # [n] device, -1 while not committed
-    open: IntArray  # [n] operators that are not committed but whose predecessors all are; the first `many[0]` count
-    many: IntArray  # [2] their number; the number of operators in `order`
-    free: FloatArray  # [d] time at which each device has finished the operators committed to it [s]
-    link_free: FloatArray  # [l] time from which each link is free [s]
-    channel_free: FloatArray  # [2, d] time from which each sending and receiving channel is free [s]
-    last: FloatArray  # [j] latest finish of each job's operators [s]; only written for jobs that may not have ended
-    # [n] operators in the order in which the roll-out committed them; as many count as it committed. Of the run: those
-    # that are left, by descending priority.
-    order: IntArray
+    finish: Annotated[FloatArray, "n"]  # finish of each committed operator [s]
+    # latest finish among its committed predecessors, at least the time at which the roll-out begins [s]
+    opens: Annotated[FloatArray, "n"]
+    missing: Annotated[IntArray, "n"]  # number of predecessors that are not committed
+    assignment: Annotated[IntArray, "n"]  # device, -1 while not committed
+    # operators that are not committed but whose predecessors all are; the first `many[0]` count
+    open: Annotated[IntArray, "n"]
+    many: Annotated[IntArray, "2"]  # their number; the number of operators in `order`
+    free: Annotated[FloatArray, "d"]  # time at which each device has finished the operators committed to it [s]
+    link_free: Annotated[FloatArray, "l"]  # time from which each link is free [s]
+    channel_free: Annotated[FloatArray, "2, d"]  # time from which each sending and receiving channel is free [s]
+    # latest finish of each job's operators [s]; only written for jobs that are known and may not have ended
+    last: Annotated[FloatArray, "j"]
+    # operators in the order in which the roll-out committed them; as many count as it committed. Of the run: those that
+    # are left, by descending priority.
+    order: Annotated[IntArray, "n"]
 
 
 @record
@@ -48,36 +52,30 @@ class Rollouts(NamedTuple):
 
     now: Course  # the state of the run
     later: Course  # the state of the roll-out
-    run: FloatArray  # [n, d] present run time of each operator that is left; inf where it cannot run [s]
-    ready: FloatArray  # [d] scratch: the time at which an operator's inputs can be on each device [s]
+    run: Annotated[FloatArray, "n, d"]  # present run time of each operator that is left; inf where it cannot run [s]
+    ready: Annotated[FloatArray, "d"]  # scratch: the time at which an operator's inputs can be on each device [s]
 
 
 def new_rollouts(operators: int, devices: int, links: int, jobs: int) -> Rollouts:
     """Allocate for the roll-outs of one run."""
-
-    def course() -> Course:
-        n, d = operators, devices
-        finish, opens, free, link_free, channel_free = (np.zeros(size) for size in (n, n, d, links, (2, d)))
-        missing, assignment, open_now, many, order = (np.zeros(size, np.int32) for size in (n, n, n, 2, n))
-        first = finish, opens, missing, assignment, open_now, many
-        return Course(*first, free, link_free, channel_free, np.zeros(jobs), order)
-
-    return Rollouts(course(), course(), np.zeros((operators, devices)), np.zeros(devices))
+    return blank(Rollouts, n=operators, d=devices, l=links, j=jobs)
 
 
-ROLLOUTS = new_rollouts(1, 1, 1, 1)  # An example of the records that lanes hold
+ROLLOUTS = example(Rollouts)  # An example of the records that lanes hold
+read_rollouts = reader(ROLLOUTS)
 
 
 # The first loops write what is committed and may be read, with the finishes of queued operators as if each device ran
 # them one after the other. The others need these finishes. O((d + in-degree) live operators) and the queues.
 @step
-def survey(p: ProblemArrays, s: State, run: Progress, service: Service, rollouts: Rollouts) -> None:
+def survey(p: ProblemArrays, tables: DispatchTables, s: State, run: Progress, rollouts: Rollouts) -> None:
     """Write the state of a run, from which roll-outs begin; jobs that are not known yet are left out.
 
     Args:
-        service: the operators, up to date.
+        tables: with the service up to date.
         rollouts: written; ``later`` gets what is committed, too.
     """
+    service = tables.service
     now, course, tally = run.clock[0], rollouts.now, service.tally
     for k in range(tally[LIVE]):
         i = service.live[k]
@@ -137,9 +135,7 @@ def _note(s: State, run: Progress, rollouts: Rollouts, operator: int) -> None:
 @step
 def play_on(
     p: ProblemArrays,
-    service: Service,
-    bonus: FloatArray,
-    optimistic: FloatArray,
+    tables: DispatchTables,
     rollouts: Rollouts,
     switches: Switches,
     operator: int,
@@ -151,9 +147,6 @@ def play_on(
     """Take a decision and complete the run: each operator goes to the device with the least finish plus bonus.
 
     Args:
-        service: the operators, up to date.
-        bonus: [n, d] added to finish times when devices are compared [s].
-        optimistic: [n, d] PEFT's optimistic cost to an exit [s].
         rollouts: scratch, in which :func:`survey` has written the state of the run.
         operator: the operator that is committed now; -1 to wait.
         wait: time until which open operators wait [s]; only read when waiting.
@@ -164,6 +157,7 @@ def play_on(
         The mean time that jobs take, and the mean of finish plus optimistic cost over the operators that were
         committed [s]; inf if the limit broke.
     """
+    service = tables.service
     now, course, job, position = rollouts.now, rollouts.later, service.job, service.turn
     rewind(now, course, service)
     least = -np.inf if operator >= 0 else wait
@@ -181,7 +175,7 @@ def play_on(
         chosen = -1
         if asked < np.inf:
             _inputs(p, course, switches, i, asked, rollouts.ready)
-            chosen = device if first else _best_device(rollouts, course, bonus, i)
+            chosen = device if first else _best_device(rollouts, course, tables.bonus, i)
         first = False
         course.assignment[i] = chosen
         if chosen < 0:
@@ -196,7 +190,7 @@ def play_on(
             course.last[job[i]] = finish
             if limit < np.inf and mean_time(service, course.last, service.past[1]) >= limit:
                 return np.inf, np.inf
-        total += finish + optimistic[i, chosen]
+        total += finish + tables.optimistic[i, chosen]
         course.order[count] = i
         count += 1
         if not by_rank:

@@ -6,10 +6,11 @@ to; see :data:`RULES`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from hetgym._kernels.blanks import blank
 from hetgym._kernels.jit import step
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
@@ -53,31 +54,31 @@ class Service(NamedTuple):
     *groups*.
     """
 
-    release: FloatArray  # [n] time at which each operator becomes known [s]
-    coming: IntArray  # [n] operators as they become known, then by number
-    lining: IntArray  # [n] operators as they become known, then by `first` and `place`
-    first: FloatArray  # [n] key by which operators come, the least first
-    place: IntArray  # [n] turn of operators with equal keys
-    work: FloatArray  # [n] mean run time [s]
-    group: IntArray  # [n] group of each operator
-    weight: FloatArray  # [g] weight of each group
-    job: IntArray  # [n] job of each operator
-    came: FloatArray  # [j] arrival of each job [s]; 0 if the objective is the makespan
-    share: FloatArray  # [j] weight of each job
-    how: IntArray  # [4] see RULE
+    release: Annotated[FloatArray, "n"]  # time at which each operator becomes known [s]
+    coming: Annotated[IntArray, "n"]  # operators as they become known, then by number
+    lining: Annotated[IntArray, "n"]  # operators as they become known, then by `first` and `place`
+    first: Annotated[FloatArray, "n"]  # key by which operators come, the least first
+    place: Annotated[IntArray, "n"]  # turn of operators with equal keys
+    work: Annotated[FloatArray, "n"]  # mean run time [s]
+    group: Annotated[IntArray, "n"]  # group of each operator
+    weight: Annotated[FloatArray, "g"]  # weight of each group
+    job: Annotated[IntArray, "n"]  # job of each operator
+    came: Annotated[FloatArray, "j"]  # arrival of each job [s]; 0 if the objective is the makespan
+    share: Annotated[FloatArray, "j"]  # weight of each job
+    how: Annotated[IntArray, "4"]  # see RULE
     # What follows changes during a run.
-    key: FloatArray  # [n] second key by which operators come
-    turn: IntArray  # [n] turn of each operator in line
-    live: IntArray  # [n] known operators that are not done, as they became known
-    line: IntArray  # [n] those of them that are not committed, by their turns
-    left: FloatArray  # [g] scratch: what is left of each group, or under way
-    undone: IntArray  # [j] operators of each job that are not done
-    ended: FloatArray  # [j] latest finish of each job's operators that are not live any more [s]
-    bound: FloatArray  # [j] estimated lower bound on each job's end, given the committed operators [s]
-    tally: IntArray  # [7] see KNOWN
-    # [3] weighted times of the jobs before the first that may not have ended: by their bounds, and by their ends [s];
-    # sum of all weights
-    past: FloatArray
+    key: Annotated[FloatArray, "n"]  # second key by which operators come
+    turn: Annotated[IntArray, "n"]  # turn of each operator in line
+    live: Annotated[IntArray, "n"]  # known operators that are not done, as they became known
+    line: Annotated[IntArray, "n"]  # those of them that are not committed, by their turns
+    left: Annotated[FloatArray, "g"]  # scratch: what is left of each group, or under way
+    undone: Annotated[IntArray, "j"]  # operators of each job that are not done
+    ended: Annotated[FloatArray, "j"]  # latest finish of each job's operators that are not live any more [s]
+    bound: Annotated[FloatArray, "j"]  # estimated lower bound on each job's end, given the committed operators [s]
+    tally: Annotated[IntArray, "7"]  # see KNOWN
+    # weighted times of the jobs before the first that may not have ended: by their bounds, and by their ends [s]; sum
+    # of all weights
+    past: Annotated[FloatArray, "3"]
 
 
 _CHANGED = ("key", "turn", "live", "line", "left", "undone", "ended", "bound", "tally", "past")
@@ -104,37 +105,30 @@ def new_service(
         again: true if done operators may have to run once more, as after the loss of a device.
     """
     n, code = problem.num_operators, CODES[rule or ("rank" if len(counted.came) == 1 else "srpt")]
-    rank, work = np.empty(n, np.int32), problem.mean_cost
+    first, rank, place = _keys(problem, code, groups), np.empty(n, np.int32), np.empty(n, np.int32)
     rank[order] = np.arange(n, dtype=np.int32)
-    first = _keys(problem, code, groups)
-    place = np.empty(n, np.int32)
     place[np.lexsort((rank, groups.job)) if code in _BY_JOB else order] = np.arange(n, dtype=np.int32)
     jobs = len(counted.came)
-    how = np.array([code, code in _CHANGING, rule is not None, again], np.int32)
-    return Service(
-        release=release,
-        coming=np.lexsort((np.arange(n), release)).astype(np.int32),
-        lining=np.lexsort((place, first, release)).astype(np.int32),
-        first=first,
-        place=place,
-        work=work,
-        group=groups.job,
-        weight=groups.weight,
-        job=counted.job,
-        came=counted.came,
-        share=counted.weight,
-        how=how,
-        key=np.full(n, np.inf if code == FIFO else 0.0),
-        turn=np.zeros(n, np.int32),
-        live=np.zeros(n, np.int32),
-        line=np.zeros(n, np.int32),
-        left=np.zeros(len(groups.came)),
-        undone=np.bincount(counted.job, minlength=jobs).astype(np.int32),
-        ended=counted.came.copy(),
-        bound=counted.came.copy(),
-        tally=np.zeros(7, np.int32),
-        past=np.array([0.0, 0.0, counted.weight.sum()]),
-    )
+    given = {
+        "release": release,
+        "coming": np.lexsort((np.arange(n), release)).astype(np.int32),
+        "lining": np.lexsort((place, first, release)).astype(np.int32),
+        "first": first,
+        "place": place,
+        "work": problem.mean_cost,
+        "group": groups.job,
+        "weight": groups.weight,
+        "job": counted.job,
+        "came": counted.came,
+        "share": counted.weight,
+        "how": np.array([code, code in _CHANGING, rule is not None, again], np.int32),
+        "key": np.full(n, np.inf if code == FIFO else 0.0),
+        "undone": np.bincount(counted.job, minlength=jobs).astype(np.int32),
+        "ended": counted.came.copy(),
+        "bound": counted.came.copy(),
+        "past": np.array([0.0, 0.0, counted.weight.sum()]),
+    }
+    return blank(Service, given, n=n, g=len(groups.came), j=jobs)
 
 
 def _keys(problem: Problem, code: int, groups: Jobs) -> FloatArray:

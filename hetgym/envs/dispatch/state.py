@@ -7,21 +7,20 @@ candidates and A = K D + 1 actions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._kernels.blanks import blank, example
 from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean
 from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array, IntArray
-from hetgym.envs.dispatch.jobs import Jobs
-from hetgym.envs.dispatch.rollouts import ROLLOUTS
-from hetgym.envs.dispatch.service import Service, begin_service, new_service, own_service
+from hetgym.envs.dispatch.service import Service, begin_service, own_service
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.envs.place.state import PROBLEM
-from hetgym.problem import Problem, ProblemArrays
+from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import new_run, restart
 from hetgym.sim.kernel import State, Switches
 from hetgym.sim.progress import Progress, Sharing
@@ -35,17 +34,18 @@ class DispatchTables(NamedTuple):
     """
 
     service: Service  # which operators are known, and the order in which candidates are offered
-    rank: FloatArray  # [n] upward rank [s]
-    optimistic: FloatArray  # [n, d] PEFT's optimistic cost to an exit [s]
-    tail: FloatArray  # [n, d] proven least time from the operator's finish to the end [s]
-    bonus: FloatArray  # [n, d] added to finish times when the completion compares devices [s]
-    front: IntArray  # [1 + d] the first operator that is not done, and how many of those before each device has run
-    busy: FloatArray  # [d] run time of those on each device, by the costs [s]
-    known: BoolArray  # [n] true if its row has been written
-    operators: Float32Array  # [N, 12] rows of the operators to be written once they are known
-    costs: Float32Array  # [N, D] run times to be written once their operators are known
-    edges: Int64Array  # [2, E] ends of the edges to be written once both are known
-    transfer: Float32Array  # [E] mean transfer times to be written with the edges
+    rank: Annotated[FloatArray, "n"]  # upward rank [s]
+    optimistic: Annotated[FloatArray, "n, d"]  # PEFT's optimistic cost to an exit [s]
+    tail: Annotated[FloatArray, "n, d"]  # proven least time from the operator's finish to the end [s]
+    bonus: Annotated[FloatArray, "n, d"]  # added to finish times when the completion compares devices [s]
+    # the first operator that is not done, and how many of those before it each device has run
+    front: Annotated[IntArray, "1 + d"]
+    busy: Annotated[FloatArray, "d"]  # run time of those on each device, by the costs [s]
+    known: Annotated[BoolArray, "n"]  # true if its row has been written
+    operators: Annotated[Float32Array, "N, 12"]  # rows of the operators to be written once they are known
+    costs: Annotated[Float32Array, "N, D"]  # run times to be written once their operators are known
+    edges: Annotated[Int64Array, "2, E"]  # ends of the edges to be written once both are known
+    transfer: Annotated[Float32Array, "E"]  # mean transfer times to be written with the edges
 
 
 def tables_of(instance: ScheduleInstance, service: Service, blank: Mapping[str, npt.NDArray[Any]]) -> DispatchTables:
@@ -88,118 +88,94 @@ def reference_tables(service: Service) -> DispatchTables:
 class DispatchState(NamedTuple):
     """The state of the episodes, apart from their runs."""
 
-    turn: Int64Array  # [L] number of decisions so far
-    hidden: Int64Array  # [L] number of ready operators that are not among the candidates
-    # [L] value of the objective, the makespan or the mean time of jobs, that returns compare with [s]
-    reference: FloatArray
-    scale: FloatArray  # [L] 1 / reference; 0 if that is 0 [1/s]
-    bound: FloatArray  # [L] estimated lower bound on the objective, given the committed operators [s]
-    # [L] estimate of the objective whose decrease is the reward [s]: the reference at the start, then the bound, at the
-    # end the value itself
-    potential: FloatArray
-    ready: FloatArray  # [L, D] scratch: arrival of the last input of one candidate [s]
-    start: FloatArray  # [L, D] scratch: its start [s]
-    finish: FloatArray  # [L, D] scratch: its finish [s]
-    ends: FloatArray  # [L, K D] finish of each decision [s]; inf where it is impossible
-    completion: FloatArray  # [L, A] objective if list scheduling, or the plan, took over after each action [s]
-    flow: FloatArray  # [L, A] mean of finish plus optimistic cost to an exit over all operators left, in that case [s]
+    turn: Annotated[Int64Array, "L"]  # number of decisions so far
+    hidden: Annotated[Int64Array, "L"]  # number of ready operators that are not among the candidates
+    # value of the objective, the makespan or the mean time of jobs, that returns compare with [s]
+    reference: Annotated[FloatArray, "L"]
+    scale: Annotated[FloatArray, "L"]  # 1 / reference; 0 if that is 0 [1/s]
+    bound: Annotated[FloatArray, "L"]  # estimated lower bound on the objective, given the committed operators [s]
+    # estimate of the objective whose decrease is the reward [s]: the reference at the start, then the bound, at the end
+    # the value itself
+    potential: Annotated[FloatArray, "L"]
+    ready: Annotated[FloatArray, "L, D"]  # scratch: arrival of the last input of one candidate [s]
+    start: Annotated[FloatArray, "L, D"]  # scratch: its start [s]
+    finish: Annotated[FloatArray, "L, D"]  # scratch: its finish [s]
+    ends: Annotated[FloatArray, "L, K D"]  # finish of each decision [s]; inf where it is impossible
+    # objective if list scheduling, or the plan, took over after each action [s]
+    completion: Annotated[FloatArray, "L, A"]
+    # mean of finish plus optimistic cost to an exit over all operators left, in that case [s]
+    flow: Annotated[FloatArray, "L, A"]
 
 
 @record
 class Plan(NamedTuple):
     """The plan of one run, see :mod:`hetgym.envs.dispatch.plans`."""
 
-    order: IntArray  # [n] the operators of the plan by their turns; the first `many[0]` count
-    turn: IntArray  # [n] turn of each operator, -1 if the plan does not hold it
-    device: IntArray  # [n] device of each operator of the plan, -1 if it has none yet
-    kept_order: IntArray  # [n] copy of the order
-    kept_device: IntArray  # [n] devices of that order's operators
-    moved: IntArray  # [n] scratch: operators that a change moves to another device
-    before: IntArray  # [n] scratch: their devices before; or the operators of the turns before
-    asked: FloatArray  # [d] scratch: time of the last request for inputs on each device [s]
-    many: IntArray  # [2] number of operators; number of devices alive when it was found
-    random: Int64Array  # [1] state of the generator of changes
+    order: Annotated[IntArray, "n"]  # the operators of the plan by their turns; the first `many[0]` count
+    turn: Annotated[IntArray, "n"]  # turn of each operator, -1 if the plan does not hold it
+    device: Annotated[IntArray, "n"]  # device of each operator of the plan, -1 if it has none yet
+    kept_order: Annotated[IntArray, "n"]  # copy of the order
+    kept_device: Annotated[IntArray, "n"]  # devices of that order's operators
+    moved: Annotated[IntArray, "n"]  # scratch: operators that a change moves to another device
+    before: Annotated[IntArray, "n"]  # scratch: their devices before; or the operators of the turns before
+    asked: Annotated[FloatArray, "d"]  # scratch: time of the last request for inputs on each device [s]
+    many: Annotated[IntArray, "2"]  # number of operators; number of devices alive when it was found
+    random: Annotated[Int64Array, "1"]  # state of the generator of changes
 
 
 def new_plan(operators: int, devices: int, seed: int) -> Plan:
     """An empty plan, whose changes are drawn from a seed of less than 64 bits."""
-    order, turn, device, kept_order, kept_device, moved, before = (np.zeros(operators, np.int32) for _ in range(7))
-    asked, many, random = np.zeros(devices), np.zeros(2, np.int32), np.array([seed % 2**63], np.int64)
-    return Plan(order, turn, device, kept_order, kept_device, moved, before, asked, many, random)
-
-
-def new_dispatch_state(lanes: int, candidates: int, devices: int) -> DispatchState:
-    """A state of zeros."""
-    per_lane = [np.zeros(lanes) for _ in range(4)]
-    per_device = [np.zeros((lanes, devices)) for _ in range(3)]
-    per_action = [np.zeros((lanes, candidates * devices + wait)) for wait in (0, 1, 1)]
-    turn, hidden = np.zeros((2, lanes), np.int64)
-    return DispatchState(turn, hidden, *per_lane, *per_device, *per_action)
+    plan = blank(Plan, n=operators, d=devices)
+    plan.random[0] = seed % 2**63
+    return plan
 
 
 @record
 class DispatchObservation(NamedTuple):
     """Observations; see :mod:`hetgym.envs.dispatch.observation`. At levels without the graph, N and E are 0."""
 
-    operators: Float32Array  # [L, N, 12]
-    costs: Float32Array  # [L, N, D]
-    assignment: Int64Array  # [L, N]
-    edges: Int64Array  # [L, 2, E]
-    edge_transfer: Float32Array  # [L, E]
-    operator_mask: Int8Array  # [L, N]
-    edge_mask: Int8Array  # [L, E]
-    devices: Float32Array  # [L, D, 8]
-    candidates: Float32Array  # [L, A, 13]
-    candidate_operators: Int64Array  # [L, K]
-    now: Float32Array  # [L, 1]
-    mask: Int8Array  # [L, A]
+    operators: Annotated[Float32Array, "L, N, 12"]
+    costs: Annotated[Float32Array, "L, N, D"]
+    assignment: Annotated[Int64Array, "L, N"]
+    edges: Annotated[Int64Array, "L, 2, E"]
+    edge_transfer: Annotated[Float32Array, "L, E"]
+    operator_mask: Annotated[Int8Array, "L, N"]
+    edge_mask: Annotated[Int8Array, "L, E"]
+    devices: Annotated[Float32Array, "L, D, 8"]
+    candidates: Annotated[Float32Array, "L, A, 13"]
+    candidate_operators: Annotated[Int64Array, "L, K"]
+    now: Annotated[Float32Array, "L, 1"]
+    mask: Annotated[Int8Array, "L, A"]
 
 
 @record
 class DispatchRecord(NamedTuple):
     """The arrays that the kernels need of the lanes, as one record."""
 
-    problems: Int64Array  # [L, …] rows of records: ProblemArrays
-    tables: Int64Array  # [L, …] rows of records: DispatchTables
-    states: Int64Array  # [L, …] rows of records: State
-    runs: Int64Array  # [L, …] rows of records: Progress
-    sharing: Int64Array  # [L, …] rows of records: Sharing; empty for None
-    spares: Int64Array  # [L, …] rows of records: Rollouts
-    plans: Int64Array  # [L, …] rows of records: Plan
+    problems: Annotated[Int64Array, "L, row"]  # rows of records: ProblemArrays
+    tables: Annotated[Int64Array, "L, row"]  # rows of records: DispatchTables
+    states: Annotated[Int64Array, "L, row"]  # rows of records: State
+    runs: Annotated[Int64Array, "L, row"]  # rows of records: Progress
+    sharing: Annotated[Int64Array, "L, row"]  # rows of records: Sharing; empty for None
+    spares: Annotated[Int64Array, "L, row"]  # rows of records: Rollouts
+    plans: Annotated[Int64Array, "L, row"]  # rows of records: Plan
     state: DispatchState  # of all lanes
     observation: DispatchObservation  # of all lanes
-    reward: FloatArray  # [L] of the last step
-    over: BoolArray  # [L] true where the episode is over
-    fresh: BoolArray  # [L] true where an episode is to be opened
+    reward: Annotated[FloatArray, "L"]  # of the last step
+    over: Annotated[BoolArray, "L"]  # true where the episode is over
+    fresh: Annotated[BoolArray, "L"]  # true where an episode is to be opened
 
 
-_ONE_OPERATOR = Problem.from_arrays([[1.0]], [])
-_ONE_JOB = Jobs(np.zeros(1, np.int32), np.zeros(1), np.ones(1))
-
-
-def _examples() -> tuple[State, Progress, DispatchTables, DispatchRecord]:
-    switches = Switches(0, 0, 0.0, 1, 0.0, False, False)
-    none = np.zeros(0)
-    state, run, _ = new_run(PROBLEM, switches, np.ones(1), np.ones(1), np.zeros(0, np.int32), none, none)
-    whole, table, number, known = np.ones(1), np.ones((1, 1)), np.zeros(2, np.int32), np.ones(1, np.bool_)
-    shown, rows, mask = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int8)
-    cube, ends = np.zeros((1, 1, 1), np.float32), np.zeros((1, 1, 1), np.int64)
-    service = new_service(_ONE_OPERATOR, np.zeros(1), _ONE_JOB, _ONE_JOB, "rank", np.zeros(1, np.int32), False)
-    per_operator = (whole, table, table, table, number, whole, known)
-    tables = DispatchTables(service, *per_operator, shown, shown, rows, np.zeros(1, np.float32))
-    observation = DispatchObservation(cube, cube, rows, ends, shown, mask, mask, cube, cube, rows, shown, mask)
-    lanes = whole, known, known
-    record = DispatchRecord(*(rows,) * 7, new_dispatch_state(1, 1, 1), observation, *lanes)
-    return state, run, tables, record
-
-
-STATE, RUN, TABLES, RECORD = _examples()  # Examples of the records that lanes hold
+_SWITCHES = Switches(0, 0, 0.0, 1, 0.0, False, False)
+_NONE = np.zeros(0)
+# Examples of the records that lanes hold
+STATE, RUN, _ = new_run(PROBLEM, _SWITCHES, np.ones(1), np.ones(1), np.zeros(0, np.int32), _NONE, _NONE)
+TABLES, RECORD = example(DispatchTables), example(DispatchRecord)
 read_problem = reader(PROBLEM)
 read_tables = reader(TABLES)
 read_state = reader(STATE)
 read_run = reader(RUN)
-read_rollouts = reader(ROLLOUTS)
-read_plan = reader(new_plan(1, 1, 0))
+read_plan = reader(example(Plan))
 read_lanes = reader(RECORD)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
-from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
 from hetgym.envs.core.lanes import LaneArguments, Lanes
-from hetgym.envs.core.padding import GraphPadding
+from hetgym.envs.core.padding import GraphSizes
 from hetgym.envs.core.scalar import LaneEnv
 from hetgym.envs.core.vector import LaneVectorEnv
 from hetgym.envs.improve.lanes import ImproveLanes
@@ -16,7 +15,7 @@ from hetgym.envs.place.problems import ProblemArguments
 
 
 @dataclass(frozen=True)
-class HetImproveArguments(ImproveRules, ProblemArguments, LaneArguments):
+class HetImproveArguments(GraphSizes, ImproveRules, ProblemArguments, LaneArguments):
     """The arguments of HetImprove-v0; :class:`HetImproveEnv` describes them.
 
     Raises:
@@ -26,27 +25,14 @@ class HetImproveArguments(ImproveRules, ProblemArguments, LaneArguments):
 
     _: KW_ONLY
     reward: Literal["dense", "sparse", "current"] = "dense"  # type: ignore[assignment]  # one word more
-    max_operators: int | None = whole(None)
-    max_edges: int | None = whole(None, least=0)
-    max_devices: int | None = whole(None)
 
     def _lanes(self, count: int) -> Lanes:
         source = self.source()
-        padding = GraphPadding.chosen(source.padding(), self.max_operators, self.max_edges, self.max_devices)
+        padding = self.padding(source.padding())
         return ImproveLanes(count, source, self, padding, self.observation, self.reward)
 
 
-@dataclass(frozen=True)
-class _Scalar(ScalarArguments, HetImproveArguments):
-    """The arguments of one episode at a time."""
-
-
-@dataclass(frozen=True)
-class _Vector(HetImproveArguments, VectorArguments):
-    """The arguments of many episodes side by side."""
-
-
-class HetImproveEnv(LaneEnv):
+class HetImproveEnv(LaneEnv, arguments=HetImproveArguments):
     """Improve a complete plan of a dataflow graph on heterogeneous devices, move by move.
 
     ## Description
@@ -160,16 +146,6 @@ class HetImproveEnv(LaneEnv):
     (True, True)
     """
 
-    @takes(_Scalar)
-    def __init__(self, arguments: _Scalar) -> None:
-        LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
-
 
 class HetImproveVectorEnv(LaneVectorEnv, scalar=HetImproveEnv):
     """Many episodes of :class:`HetImproveEnv` that step in one call; ``gym.make_vec`` makes it."""
-
-    @takes(_Vector)
-    def __init__(self, arguments: _Vector) -> None:
-        LaneVectorEnv.__init__(
-            self, arguments.lanes(arguments.num_envs), arguments.autoreset_mode, arguments.copy, arguments.render_mode
-        )

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from hetgym import metrics
 from hetgym._kernels import records as records
+from hetgym._kernels.blanks import blank
 from hetgym._kernels.draws import new_draws
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.envs.core.arguments import whole_number
-from hetgym.envs.core.lanes import RecordLanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, begun, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
@@ -22,9 +23,9 @@ from hetgym.envs.improve.dynamics import How, improve
 from hetgym.envs.improve.observation import improve_space
 from hetgym.envs.improve.rendering import plan_text
 from hetgym.envs.improve.rules import ACCEPT, ImproveRules
-from hetgym.envs.improve.state import MOST, RECORD, new_state
+from hetgym.envs.improve.state import MOST, RECORD, ImproveState
 from hetgym.envs.place.instance import ScheduleInstance, prepare
-from hetgym.envs.place.observation import Fixed, OperatorColumn, fixed
+from hetgym.envs.place.observation import Fixed, fixed
 from hetgym.envs.place.state import ANY, PROBLEM
 from hetgym.errors import ConfigError, shown
 from hetgym.planning.registry import get
@@ -69,7 +70,8 @@ class ImproveLanes(RecordLanes):
         pairs, actions = rules.moves is None, rules.actions(padding.operators, padding.devices)
         super().__init__(count, improve_space(padding, actions), level, actions)
         self.source, self.rules, self.padding = source, rules, padding
-        self.state = new_state(count, actions, rules.budget(padding.operators), 1 if pairs else MOST)
+        steps, most = rules.budget(padding.operators), 1 if pairs else MOST
+        self.state = blank(ImproveState, L=count, A=actions, T=steps, M=most)
         self._runtime = replace(rules.simulated, memory="off", noise=0.0, seed=0)  # of plans; masks respect capacities
         self._switches = courses.switches_of(ANY, self._runtime)
         accept, current = ACCEPT.index(rules.accept), reward == "current"
@@ -91,17 +93,7 @@ class ImproveLanes(RecordLanes):
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of all lanes, as a row of one record."""
-        count, actions = self.mask.shape
-        tables = self._problems.table, self._courses.table, self._draws.table
-        return self._record(
-            RECORD,
-            *tables,
-            self.state,
-            operators=np.zeros((count, 0, len(OperatorColumn)), np.float32),
-            assignment=np.zeros((count, 0), np.int64),
-            operator=np.zeros((count, actions), np.int64),
-            device=np.zeros((count, actions), np.int64),
-        )
+        return self._record(RECORD, self._problems.table, self._courses.table, self._draws.table, self.state)
 
     def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode on a problem drawn from the source, or on ``options["problem"]``.
@@ -116,10 +108,8 @@ class ImproveLanes(RecordLanes):
             conditions = whole_number("options['conditions']", conditions, 0, 2**64 - 1)
         entropy = int(rng.integers(2**62))  # drawn in any case, so that the problem does not depend on the option
         problem = self.source.draw(rng, lane, seed) if forced is None else as_problem(forced)
-        if forced is None and self.source.passing(seed):  # nobody will see this problem again
-            prepared = self._prepare(problem)
-        else:
-            prepared = self._known.get(problem, lambda: self._prepare(problem))
+        passing = forced is None and self.source.passing(seed)
+        prepared = self._known.get(problem, lambda: self._prepare(problem), passing)
         start, state = prepared.start, self.state
         if given is not None:
             start = _plan(problem, given, self._runtime)
@@ -193,17 +183,11 @@ class ImproveLanes(RecordLanes):
 
     def _prepared_in(self, lane: int) -> Prepared:
         """What the lane's episode, which must have begun, has of its problem."""
-        prepared = self._prepared[lane]
-        assert prepared is not None
-        return prepared
+        return begun(self._prepared[lane])
 
     def problem(self, lane: int) -> Problem:
         """The problem of the lane's episode."""
         return self._prepared_in(lane).instance.problem
-
-    def identity(self, lane: int) -> str:
-        """Name and content of the lane's problem in one word."""
-        return self.problem(lane).id
 
     def schedule(self, lane: int) -> Schedule:
         """The plan that counts, with its times."""

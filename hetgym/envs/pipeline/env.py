@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy.typing as npt
 
-from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
+from hetgym.envs.core.arguments import whole
 from hetgym.envs.core.lanes import LaneArguments, Lanes
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.scalar import LaneEnv
@@ -40,17 +40,7 @@ class HetPipelineArguments(PipelineRules, PipelineArguments, LaneArguments):
         return PipelineLanes(count, source, self, padding, self.observation, self.reward == "sparse")
 
 
-@dataclass(frozen=True)
-class _Scalar(ScalarArguments, HetPipelineArguments):
-    """The arguments of one episode at a time."""
-
-
-@dataclass(frozen=True)
-class _Vector(HetPipelineArguments, VectorArguments):
-    """The arguments of many episodes side by side."""
-
-
-class HetPipelineEnv(LaneEnv):
+class HetPipelineEnv(LaneEnv, arguments=HetPipelineArguments):
     """Cut a model into the stages of a pipeline, each on a device of its own.
 
     ## Description
@@ -194,10 +184,6 @@ class HetPipelineEnv(LaneEnv):
 
     lanes: PipelineLanes
 
-    @takes(_Scalar)
-    def __init__(self, arguments: _Scalar) -> None:
-        LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
-
     def actions(self, assignment: npt.ArrayLike) -> list[int]:
         """The actions, from the first decision on, that reproduce a placement such as a partitioner's.
 
@@ -250,9 +236,3 @@ class HetPipelineEnv(LaneEnv):
 
 class HetPipelineVectorEnv(LaneVectorEnv, scalar=HetPipelineEnv):
     """Many episodes of :class:`HetPipelineEnv` that step in one call; ``gym.make_vec`` makes it."""
-
-    @takes(_Vector)
-    def __init__(self, arguments: _Vector) -> None:
-        LaneVectorEnv.__init__(
-            self, arguments.lanes(arguments.num_envs), arguments.autoreset_mode, arguments.copy, arguments.render_mode
-        )

@@ -8,18 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._kernels import records as records
+from hetgym._kernels.blanks import blank
 from hetgym._types import BoolArray, FloatArray
 from hetgym.baselines.pipeline.optima import optimum
-from hetgym.envs.core.lanes import RecordLanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, begun, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import BlockPadding
 from hetgym.envs.core.sources import Source
 from hetgym.envs.pipeline.dynamics import cut
-from hetgym.envs.pipeline.observation import BlockColumn, fixed, pipeline_space
+from hetgym.envs.pipeline.observation import fixed, pipeline_space
 from hetgym.envs.pipeline.problems import Pipeline, as_pipeline
 from hetgym.envs.pipeline.rendering import pipeline_pixels, pipeline_text
 from hetgym.envs.pipeline.rules import PipelineRules
-from hetgym.envs.pipeline.state import RECORD, TABLES, Game, new_state
+from hetgym.envs.pipeline.state import RECORD, TABLES, Game, PipelineState
 from hetgym.pipeline.cuts import CutProblem, CutValue, Stage
 from hetgym.pipeline.objective import LATENCY, TRAINING
 from hetgym.pipeline.problem import PipelineProblem
@@ -51,7 +52,8 @@ class PipelineLanes(RecordLanes):
     ) -> None:
         super().__init__(count, pipeline_space(padding), level, 1 + padding.devices)
         self.source, self.rules, self.padding, self.sparse = source, rules, padding, sparse
-        self.state = new_state(count, padding.blocks, padding.devices, rules.rounds)
+        n, d = padding.blocks, padding.devices
+        self.state = blank(PipelineState, L=count, N=n, D=d, P=d * rules.rounds)
         self._game = Game(rules.code, rules.turns, int(rules.split_backward), rules.rounds, int(sparse))
         self._objective = rules.bare()
         self._instances: list[CutProblem | None] = [None] * count
@@ -62,14 +64,7 @@ class PipelineLanes(RecordLanes):
 
     def _all_lanes(self) -> records.Rows:
         """The arrays that the kernels need of the lanes, as a row of one record."""
-        return self._record(
-            RECORD,
-            self._tables.table,
-            self.state,
-            blocks=np.zeros((self.count, 0, len(BlockColumn)), np.float32),
-            assignment=np.zeros((self.count, 0), np.int64),
-            current=np.zeros((self.count, 1), np.int64),
-        )
+        return self._record(RECORD, self._tables.table, self.state)
 
     def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
         """Prepare an episode on a pipeline drawn from the source, or on ``options["problem"]``."""
@@ -140,15 +135,11 @@ class PipelineLanes(RecordLanes):
 
     def instance(self, lane: int) -> CutProblem:
         """The cut problem of a lane's episode, which must have begun."""
-        instance = self._instances[lane]
-        assert instance is not None
-        return instance
+        return begun(self._instances[lane])
 
     def ended(self, lane: int) -> tuple[list[Stage], CutValue]:
         """The stages of a finished episode, and their value."""
-        found = self._ended[lane]
-        assert found is not None
-        return found
+        return begun(self._ended[lane])
 
     def stages(self, lane: int) -> list[Stage]:
         """The stages that a lane has decided so far."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import dataclass, fields
 
-from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
 from hetgym.envs.core.lanes import LaneArguments, Lanes
-from hetgym.envs.core.padding import GraphPadding
-from hetgym.envs.core.scalar import LaneEnv
+from hetgym.envs.core.padding import GraphSizes
 from hetgym.envs.core.vector import LaneVectorEnv
 from hetgym.envs.dispatch.conditions import Conditions
 from hetgym.envs.place.lanes import PlaceLanes
@@ -17,7 +15,7 @@ from hetgym.envs.place.scheduling import ScheduleEnv
 
 
 @dataclass(frozen=True)
-class HetScheduleArguments(PlaceRules, ProblemArguments, LaneArguments):
+class HetScheduleArguments(GraphSizes, PlaceRules, ProblemArguments, LaneArguments):
     """The arguments of HetSchedule-v0; :class:`HetScheduleEnv` describes them.
 
     Raises:
@@ -29,28 +27,13 @@ class HetScheduleArguments(PlaceRules, ProblemArguments, LaneArguments):
         "mode": "HetSchedule-v0 places before the run, HetDispatch-v0 schedules during it"
     }
 
-    _: KW_ONLY
-    max_operators: int | None = whole(None)
-    max_edges: int | None = whole(None, least=0)
-    max_devices: int | None = whole(None)
-
     def _lanes(self, count: int) -> Lanes:
         source = self.source()
-        padding = GraphPadding.chosen(source.padding(), self.max_operators, self.max_edges, self.max_devices)
+        padding = self.padding(source.padding())
         return PlaceLanes(count, source, self, padding, self.observation, self.reward == "sparse")
 
 
-@dataclass(frozen=True)
-class _Scalar(ScalarArguments, HetScheduleArguments):
-    """The arguments of one episode at a time."""
-
-
-@dataclass(frozen=True)
-class _Vector(HetScheduleArguments, VectorArguments):
-    """The arguments of many episodes side by side."""
-
-
-class HetScheduleEnv(ScheduleEnv):
+class HetScheduleEnv(ScheduleEnv, arguments=HetScheduleArguments):
     """Place the operators of a dataflow graph, one by one, on heterogeneous devices.
 
     ## Description
@@ -153,16 +136,6 @@ class HetScheduleEnv(ScheduleEnv):
     (80.0, True)
     """
 
-    @takes(_Scalar)
-    def __init__(self, arguments: _Scalar) -> None:
-        LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
-
 
 class HetScheduleVectorEnv(LaneVectorEnv, scalar=HetScheduleEnv):
     """Many episodes of :class:`HetScheduleEnv` that step in one call; ``gym.make_vec`` makes it."""
-
-    @takes(_Vector)
-    def __init__(self, arguments: _Vector) -> None:
-        LaneVectorEnv.__init__(
-            self, arguments.lanes(arguments.num_envs), arguments.autoreset_mode, arguments.copy, arguments.render_mode
-        )

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from hetgym import metrics
 from hetgym._kernels import records as records
+from hetgym._kernels.blanks import blank
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
-from hetgym.envs.core.lanes import RecordLanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, begun, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
@@ -23,7 +24,7 @@ from hetgym.envs.place.instance import ScheduleInstance, prepare
 from hetgym.envs.place.observation import OperatorColumn, fixed, place_space, turns
 from hetgym.envs.place.rendering import partial_trace, place_text
 from hetgym.envs.place.rules import PlaceRules
-from hetgym.envs.place.state import ANY, PROBLEM, RECORD, TABLES, TIMELINE, new_state, tables_of
+from hetgym.envs.place.state import ANY, PROBLEM, RECORD, TABLES, TIMELINE, PlaceState, tables_of
 from hetgym.errors import ConfigError, HetgymWarning
 from hetgym.planning import timeline
 from hetgym.problem import Problem
@@ -63,7 +64,7 @@ class PlaceLanes(RecordLanes):
     ) -> None:
         super().__init__(count, place_space(padding), level, padding.devices)
         self.source, self.rules, self.padding = source, rules, padding
-        self.state = new_state(count, padding.operators, padding.devices)
+        self.state = blank(PlaceState, L=count, N=padding.operators, D=padding.devices)
         self.makespan = np.full(count, np.nan)
         self._instances: list[ScheduleInstance | None] = [None] * count
         self._schedules: list[Schedule | None] = [None] * count
@@ -91,9 +92,6 @@ class PlaceLanes(RecordLanes):
             self._placed.table,
             self._spare.table,
             self.state,
-            operators=np.zeros((self.count, 0, len(OperatorColumn)), np.float32),
-            assignment=np.zeros((self.count, 0), np.int64),
-            current=np.zeros((self.count, 1), np.int64),
         )
 
     def begin_episode(self, lane: int, rng: np.random.Generator, options: dict[str, Any], seed: int | None) -> None:
@@ -103,10 +101,8 @@ class PlaceLanes(RecordLanes):
         """
         forced, order = only_options(options, *self.options)
         problem = self.source.draw(rng, lane, seed) if forced is None else as_problem(forced)
-        if forced is None and self.source.passing(seed):  # nobody will see this problem again
-            prepared = self._prepare(problem)
-        else:
-            prepared = self._known.get(problem, lambda: self._prepare(problem))
+        passing = forced is None and self.source.passing(seed)
+        prepared = self._known.get(problem, lambda: self._prepare(problem), passing)
         if prepared.settled and not self._told:
             self._told = True
             warnings.warn(
@@ -220,15 +216,9 @@ class PlaceLanes(RecordLanes):
         """The problem of the lane's episode."""
         return self.instance(lane).problem
 
-    def identity(self, lane: int) -> str:
-        """Name and content of the lane's problem in one word."""
-        return self.problem(lane).id
-
     def instance(self, lane: int) -> ScheduleInstance:
         """The instance of a lane's episode, which must have begun."""
-        instance = self._instances[lane]
-        assert instance is not None
-        return instance
+        return begun(self._instances[lane])
 
     def trace(self, lane: int) -> Trace:
         """The operators that are placed, as planned so far; the others have device -1."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
-from hetgym.envs.core.arguments import ScalarArguments, VectorArguments, takes, whole
 from hetgym.envs.core.lanes import LaneArguments, Lanes
-from hetgym.envs.core.padding import GraphPadding
+from hetgym.envs.core.padding import GraphSizes
 from hetgym.envs.core.scalar import LaneEnv
 from hetgym.envs.core.vector import LaneVectorEnv
 from hetgym.envs.split.lanes import SplitLanes
@@ -15,7 +14,7 @@ from hetgym.envs.split.rules import SplitRules
 
 
 @dataclass(frozen=True)
-class HetSplitArguments(SplitRules, GraphArguments, LaneArguments):
+class HetSplitArguments(GraphSizes, SplitRules, GraphArguments, LaneArguments):
     """The arguments of HetSplit-v0; :class:`HetSplitEnv` describes them.
 
     Raises:
@@ -23,28 +22,13 @@ class HetSplitArguments(SplitRules, GraphArguments, LaneArguments):
         UnknownName: a word that an argument does not know.
     """
 
-    _: KW_ONLY
-    max_operators: int | None = whole(None)
-    max_edges: int | None = whole(None, least=0)
-    max_devices: int | None = whole(None)
-
     def _lanes(self, count: int) -> Lanes:
         source = self.source()
-        padding = GraphPadding.chosen(source.padding(), self.max_operators, self.max_edges, self.max_devices)
+        padding = self.padding(source.padding())
         return SplitLanes(count, source, self, padding, self.observation, self.reward == "sparse", self.batch)
 
 
-@dataclass(frozen=True)
-class _Scalar(ScalarArguments, HetSplitArguments):
-    """The arguments of one episode at a time."""
-
-
-@dataclass(frozen=True)
-class _Vector(HetSplitArguments, VectorArguments):
-    """The arguments of many episodes side by side."""
-
-
-class HetSplitEnv(LaneEnv):
+class HetSplitEnv(LaneEnv, arguments=HetSplitArguments):
     """Split the key operators of a dataflow graph, one by one, so that several devices share each.
 
     ## Description
@@ -177,16 +161,6 @@ class HetSplitEnv(LaneEnv):
     (True, True)
     """
 
-    @takes(_Scalar)
-    def __init__(self, arguments: _Scalar) -> None:
-        LaneEnv.__init__(self, arguments.lanes(1), arguments.render_mode)
-
 
 class HetSplitVectorEnv(LaneVectorEnv, scalar=HetSplitEnv):
     """Many episodes of :class:`HetSplitEnv` that step in one call; ``gym.make_vec`` makes it."""
-
-    @takes(_Vector)
-    def __init__(self, arguments: _Vector) -> None:
-        LaneVectorEnv.__init__(
-            self, arguments.lanes(arguments.num_envs), arguments.autoreset_mode, arguments.copy, arguments.render_mode
-        )

@@ -10,11 +10,12 @@ code finds that out (:mod:`hetgym.envs.split.joining`). A form is made once, whe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._kernels.blanks import example
 from hetgym._kernels.records import Rows, entry, reader, record
 from hetgym._sums import summed
 from hetgym._types import FloatArray, Int64Array
@@ -36,40 +37,33 @@ SCATTERS, PARTS, GATHERS, RESULT = range(4)  # Fields of FormArrays.shape
 class FormArrays(NamedTuple):
     """An operator in one way of splitting it, as kernels see it: s scatters, p parts, and a gather if it is split."""
 
-    cost: FloatArray  # [s + p + g, d] run times of scatters, parts and gather [s]
-    mean: FloatArray  # over the devices that can run each
-    output: FloatArray  # [s + p + g] bytes of outputs
-    shape: Int64Array  # s, p, g, and the number of the cut of the result
-    deals: Int64Array  # [3, s] operator that is dealt out, its slot, and number of the cut
-    deal_bytes: FloatArray  # [s] of that output
-    reads: Int64Array  # [2, r] scatter, and part that reads from it
-    read_bytes: FloatArray  # [r]
-    wholes: Int64Array  # [3, w] operator and slot that are read as a whole, and part that reads them
-    whole_bytes: FloatArray  # [w]
-    part_bytes: FloatArray  # [p] of what the gather reads
-    readers: Int64Array  # readers, constants: [c] part, and number of a named constant that it reads
-    constants: Int64Array
-    constant_bytes: FloatArray  # [c]
-    unnamed: FloatArray  # [p] bytes of constants without a name
+    cost: Annotated[FloatArray, "s + p + g, d"]  # run times of scatters, parts and gather [s]
+    mean: Annotated[FloatArray, "s + p + g"]  # over the devices that can run each
+    output: Annotated[FloatArray, "s + p + g"]  # bytes of outputs
+    shape: Annotated[Int64Array, "4"]  # s, p, g, and the number of the cut of the result
+    deals: Annotated[Int64Array, "3, s"]  # operator that is dealt out, its slot, and number of the cut
+    deal_bytes: Annotated[FloatArray, "s"]  # of that output
+    reads: Annotated[Int64Array, "2, r"]  # scatter, and part that reads from it
+    read_bytes: Annotated[FloatArray, "r"]
+    wholes: Annotated[Int64Array, "3, w"]  # operator and slot that are read as a whole, and part that reads them
+    whole_bytes: Annotated[FloatArray, "w"]
+    part_bytes: Annotated[FloatArray, "p"]  # of what the gather reads
+    readers: Annotated[Int64Array, "c"]  # readers, constants: part, and number of a named constant that it reads
+    constants: Annotated[Int64Array, "c"]
+    constant_bytes: Annotated[FloatArray, "c"]
+    unnamed: Annotated[FloatArray, "p"]  # bytes of constants without a name
 
 
 @record
 class GraphForms(NamedTuple):
     """The forms of a graph of b operators, as kernels see them."""
 
-    table: Int64Array  # [f, …] rows of FormArrays; a row of zeros is a form that has not been made
-    first: Int64Array  # [b] the form of operator i by entry a of the menu is row `first[i] + a`
-    turn: Int64Array  # [b] decision that sets the operator's entry; -1 if it stays whole
+    table: Annotated[Int64Array, "f, row"]  # rows of FormArrays; a row of zeros is a form that has not been made
+    first: Annotated[Int64Array, "b"]  # the form of operator i by entry a of the menu is row `first[i] + a`
+    turn: Annotated[Int64Array, "b"]  # decision that sets the operator's entry; -1 if it stays whole
 
 
-_NO, _NONE = np.zeros((0, 0)), np.zeros(0)
-_ENDS, _NUMBERS = np.zeros((0, 0), np.int64), np.zeros(0, np.int64)
-FORM = FormArrays(
-    _NO, _NONE, _NONE, _NUMBERS, _ENDS, _NONE, _ENDS, _NONE, _ENDS, _NONE, _NONE, _NUMBERS, _NUMBERS, _NONE, _NONE
-)
-"""An example of the record."""
-
-GRAPH = GraphForms(_ENDS, _NUMBERS, _NUMBERS)  # An example of the record
+FORM, GRAPH = example(FormArrays), example(GraphForms)  # Examples of the records
 read_form = reader(FORM)
 read_graph = reader(GRAPH)
 

@@ -7,11 +7,12 @@ The result is that of ``heft`` on the problem of :meth:`~hetgym.envs.split.assem
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._kernels.blanks import blank
 from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import entry, reader, record
 from hetgym._kernels.threads import done, take
@@ -36,32 +37,33 @@ READ, SPARED = 1, 2  # Bits of DeskArrays.result: a reader needs the whole resul
 class DeskArrays(NamedTuple):
     """Room for a problem in the making: n operators that take the place of b, e edges, c named constants, d devices."""
 
-    size: Int64Array  # n, e, c
-    form: Int64Array  # [b] row of each operator's form
-    result: Int64Array  # [b] how its result is read, READ and SPARED
-    offset: Int64Array  # [b] where its form begins
-    first: Int64Array  # [b] its first part
-    last: Int64Array  # [b] the one with the whole result
-    holds: npt.NDArray[np.bool_]  # [d, c] whether a device holds each constant
-    transfer: FloatArray  # [2] mean latency [s], and mean time that a byte takes [s]
-    source: IntArray  # source, slot, target: [e] ends of the edges as they come
-    slot: IntArray
-    target: IntArray
-    bytes: FloatArray  # [e]
-    member: IntArray  # [n] place of each operator among the scatters, parts and gather of its form
-    cost: FloatArray  # [n, d] run times [s]
-    mean: FloatArray  # [n] over devices
-    output: FloatArray  # [n] bytes
-    weights: FloatArray  # [n] bytes
-    latency: FloatArray  # [d, d] of the platform [s]
-    bandwidth: FloatArray  # [d, d] of the platform [byte/s]
-    start: IntArray  # [e] source of each edge, sorted by source
-    payload: FloatArray  # [e] its bytes
-    delay: FloatArray  # [e] its mean transfer time [s]
+    size: Annotated[Int64Array, "3"]  # n, e, c
+    form: Annotated[Int64Array, "b"]  # row of each operator's form
+    result: Annotated[Int64Array, "b"]  # how its result is read, READ and SPARED
+    offset: Annotated[Int64Array, "b"]  # where its form begins
+    first: Annotated[Int64Array, "b"]  # its first part
+    last: Annotated[Int64Array, "b"]  # the one with the whole result
+    holds: Annotated[npt.NDArray[np.bool_], "d, c"]  # whether a device holds each constant
+    transfer: Annotated[FloatArray, "2"]  # mean latency [s], and mean time that a byte takes [s]
+    # source, slot, target: ends of the edges as they come
+    source: Annotated[IntArray, "e"]
+    slot: Annotated[IntArray, "e"]
+    target: Annotated[IntArray, "e"]
+    bytes: Annotated[FloatArray, "e"]
+    member: Annotated[IntArray, "n"]  # place of each operator among the scatters, parts and gather of its form
+    cost: Annotated[FloatArray, "n, d"]  # run times [s]
+    mean: Annotated[FloatArray, "n"]  # over devices
+    output: Annotated[FloatArray, "n"]  # bytes
+    weights: Annotated[FloatArray, "n"]  # bytes
+    latency: Annotated[FloatArray, "d, d"]  # of the platform [s]
+    bandwidth: Annotated[FloatArray, "d, d"]  # of the platform [byte/s]
+    start: Annotated[IntArray, "e"]  # source of each edge, sorted by source
+    payload: Annotated[FloatArray, "e"]  # its bytes
+    delay: Annotated[FloatArray, "e"]  # its mean transfer time [s]
     after: Adjacency  # successors
     before: Adjacency  # predecessors
-    order: IntArray  # [n] Kahn's order
-    position: IntArray  # [n] its inverse
+    order: Annotated[IntArray, "n"]  # Kahn's order
+    position: Annotated[IntArray, "n"]  # its inverse
 
 
 @record
@@ -137,23 +139,11 @@ class Desk:
 def _new_desk(d: int, room: Room) -> DeskRecord:
     graph, n, e, constants = room
 
-    def ints(count: int) -> IntArray:
-        return np.zeros(count, np.int32)
-
-    form, result, offset, first, last = (np.zeros(graph, np.int64) for _ in range(5))
-    joined = DeskArrays(
-        size=np.zeros(3, np.int64), form=form, result=result, offset=offset, first=first, last=last,
-        holds=np.zeros((d, constants), np.bool_), transfer=np.zeros(2),
-        source=ints(e), slot=ints(e), target=ints(e), bytes=np.zeros(e),
-        member=ints(n), cost=np.zeros((n, d)), mean=np.zeros(n), output=np.zeros(n), weights=np.zeros(n),
-        latency=np.zeros((d, d)), bandwidth=np.zeros((d, d)), start=ints(e), payload=np.zeros(e), delay=np.zeros(e),
-        after=Adjacency(ints(n + 1), ints(e), ints(e)), before=Adjacency(ints(n + 1), ints(e), ints(e)),
-        order=ints(n), position=ints(n),
-    )  # fmt: skip
+    joined = blank(DeskArrays, b=graph, n=n, e=e, c=constants, d=d)
     placed = Timeline(np.full(n, -1, np.int32), np.zeros(n), np.zeros(n), new_intervals(n, d))
     return DeskRecord(
         joined, _EMPTY.arrays, joined.mean, joined.delay, placed, new_queue(n),
-        rank=np.zeros(n), turns=ints(n), free=np.full(n, -1, np.int32), bonus=np.zeros((n, d)),
+        rank=np.zeros(n), turns=np.zeros(n, np.int32), free=np.full(n, -1, np.int32), bonus=np.zeros((n, d)),
         sent=np.zeros(e), arrived=np.zeros(e), changes=new_changes(n, e), used=np.zeros(d),
     )  # fmt: skip
 

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from hetgym import metrics
 from hetgym._kernels import records as records
+from hetgym._kernels.blanks import blank
 from hetgym._types import BoolArray, FloatArray
-from hetgym.envs.core.lanes import RecordLanes, only_options
+from hetgym.envs.core.lanes import RecordLanes, begun, only_options
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
@@ -28,7 +29,7 @@ from hetgym.envs.split.observation import SplitCandidateColumn, choices_table, f
 from hetgym.envs.split.problems import Pair
 from hetgym.envs.split.rendering import split_text
 from hetgym.envs.split.rules import SplitRules
-from hetgym.envs.split.state import RECORD, TABLES, SplitNode, SplitState, new_state, tables_of
+from hetgym.envs.split.state import RECORD, TABLES, LaneState, SplitNode, SplitState, tables_of
 from hetgym.graph import DataflowGraph
 from hetgym.platform import Platform
 from hetgym.problem import Problem
@@ -75,7 +76,8 @@ class SplitLanes(RecordLanes):
         self.source, self.rules, self.padding, self.sparse, self.batch = source, rules, padding, sparse, batch
         kept = source.kept(count, max(GRAPHS, 2 * count))
         self.splits = Splits(rules, self.menu, kept)
-        self._state = new_state(count, min(rules.key_operators, padding.operators), padding.devices)
+        decisions = min(rules.key_operators, padding.operators)
+        self._state = blank(LaneState, L=count, K=decisions, D=padding.devices)
         self._joined = np.zeros(count, np.bool_)
         self._held: list[Prepared | None] = [None] * count  # rows of lanes point to what these own
         self._entries = menu_table(self.menu)
@@ -193,9 +195,7 @@ class SplitLanes(RecordLanes):
 
     def _prepared_in(self, lane: int) -> Prepared:
         """The data of the graph of the lane's episode, which must have begun."""
-        held = self._held[lane]
-        assert held is not None
-        return held
+        return begun(self._held[lane])
 
     def _prepare(self, instance: SplitInstance) -> Prepared:
         problem, splits = instance.problem, self.splits

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from hetgym._kernels.blanks import example
 from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array
 from hetgym.envs.split.forms import UNCUT, Forms
@@ -70,18 +71,19 @@ class SplitState(NamedTuple):
 class SplitTables(NamedTuple):
     """An instance's tables for kernels; computed once for each."""
 
-    keys: Int64Array  # [k] operators to decide on, in order
-    turns: Int64Array  # [n] decision on each operator, -1 for those that stay whole
-    legal: Int8Array  # [k, A] 1 where an operator may be split by an entry, and for the entry that leaves it whole
-    candidates: Float32Array  # [k, A, C] the columns of candidates that do not depend on earlier decisions
-    result: Int64Array  # [k, A] number of the cut of the result
-    # [k * A + 1] the operands that entry a of decision t deals out are `dealt[t * A + a] .. [… + 1]`.
-    dealt: Int64Array
-    source: Int64Array  # [x] operator that produces each of these operands
-    cut: Int64Array  # [x] number of its cut
-    reading: Int64Array  # [n + 1] the readers of operator i are `reader[reading[i]] .. [i + 1]`
-    reader: Int64Array  # [y]
-    capacity: FloatArray  # [d] memory of each device [byte]
+    keys: Annotated[Int64Array, "k"]  # operators to decide on, in order
+    turns: Annotated[Int64Array, "n"]  # decision on each operator, -1 for those that stay whole
+    # 1 where an operator may be split by an entry, and for the entry that leaves it whole
+    legal: Annotated[Int8Array, "k, A"]
+    candidates: Annotated[Float32Array, "k, A, C"]  # the columns of candidates that do not depend on earlier decisions
+    result: Annotated[Int64Array, "k, A"]  # number of the cut of the result
+    # the operands that entry a of decision t deals out are `dealt[t * A + a] .. [… + 1]`.
+    dealt: Annotated[Int64Array, "k A + 1"]
+    source: Annotated[Int64Array, "x"]  # operator that produces each of these operands
+    cut: Annotated[Int64Array, "x"]  # number of its cut
+    reading: Annotated[Int64Array, "n + 1"]  # the readers of operator i are `reader[reading[i]] .. [i + 1]`
+    reader: Annotated[Int64Array, "y"]
+    capacity: Annotated[FloatArray, "d"]  # memory of each device [byte]
 
 
 def tables_of(instance: SplitInstance, forms: Forms, candidates: Sequence[Float32Array]) -> SplitTables:
@@ -115,65 +117,45 @@ def tables_of(instance: SplitInstance, forms: Forms, candidates: Sequence[Float3
 class LaneState(NamedTuple):
     """The state of all lanes."""
 
-    turn: Int64Array  # [L] number of operators that are decided
-    # [L, K] entries of the menu by which they are split; 0 for those that stay whole, and for all others
-    entries: Int64Array
-    log: Int64Array  # [L, K] actions as they were passed
-    action: Int64Array  # [L] entry that the current operator gets in this step
-    found: Int64Array  # [L] what came of measuring, see measure
-    reference: FloatArray  # [L] makespan that returns compare with [s]
-    makespan: FloatArray  # [L] of the graph as split so far [s]
-    before: FloatArray  # [L] of that before the last decision
-    busy: FloatArray  # [L, D] this and the next two are its Loads
-    operators: Int64Array
-    weights: FloatArray
-
-
-def new_state(lanes: int, decisions: int, devices: int) -> LaneState:
-    """A state of zeros."""
-    turn, action, found = (np.zeros(lanes, np.int64) for _ in range(3))
-    entries, log = (np.zeros((lanes, decisions), np.int64) for _ in range(2))
-    reference, makespan, before = (np.zeros(lanes) for _ in range(3))
-    busy, weights = (np.zeros((lanes, devices)) for _ in range(2))
-    operators = np.zeros((lanes, devices), np.int64)
-    return LaneState(turn, entries, log, action, found, reference, makespan, before, busy, operators, weights)
+    turn: Annotated[Int64Array, "L"]  # number of operators that are decided
+    # entries of the menu by which they are split; 0 for those that stay whole, and for all others
+    entries: Annotated[Int64Array, "L, K"]
+    log: Annotated[Int64Array, "L, K"]  # actions as they were passed
+    action: Annotated[Int64Array, "L"]  # entry that the current operator gets in this step
+    found: Annotated[Int64Array, "L"]  # what came of measuring, see measure
+    reference: Annotated[FloatArray, "L"]  # makespan that returns compare with [s]
+    makespan: Annotated[FloatArray, "L"]  # of the graph as split so far [s]
+    before: Annotated[FloatArray, "L"]  # of that before the last decision
+    busy: Annotated[FloatArray, "L, D"]  # this and the next two are its Loads
+    operators: Annotated[Int64Array, "L, D"]
+    weights: Annotated[FloatArray, "L, D"]
 
 
 @record
 class SplitObservation(NamedTuple):
     """The part of the observations that changes from step to step; see :mod:`hetgym.envs.split.observation`."""
 
-    operators: Float32Array  # [L, N, 20]
-    candidates: Float32Array  # [L, A, 19]
-    operator: Float32Array  # [L, 20]
-    makespan: Float32Array  # [L, 1]
-    current: Int64Array  # [L, 1]
-    devices: Float32Array  # [L, D, 4]
-    mask: Int8Array  # [L, A]
+    operators: Annotated[Float32Array, "L, N, 20"]
+    candidates: Annotated[Float32Array, "L, A, 19"]
+    operator: Annotated[Float32Array, "L, 20"]
+    makespan: Annotated[Float32Array, "L, 1"]
+    current: Annotated[Int64Array, "L, 1"]
+    devices: Annotated[Float32Array, "L, D, 4"]
+    mask: Annotated[Int8Array, "L, A"]
 
 
 @record
 class SplitRecord(NamedTuple):
     """The arrays that the kernels need of the lanes, as one record."""
 
-    tables: Int64Array  # [L, …] rows of records: SplitTables
+    tables: Annotated[Int64Array, "L, row"]  # rows of records: SplitTables
     state: LaneState  # of all lanes
     observation: SplitObservation  # of all lanes
-    reward: FloatArray  # [L] of the last step
-    over: BoolArray  # [L] true where the episode is over
-    fresh: BoolArray  # [L] true where an episode is to be opened
+    reward: Annotated[FloatArray, "L"]  # of the last step
+    over: Annotated[BoolArray, "L"]  # true where the episode is over
+    fresh: Annotated[BoolArray, "L"]  # true where an episode is to be opened
 
 
-def _examples() -> tuple[SplitTables, SplitRecord]:
-    numbers, rows, cube = np.zeros(1, np.int64), np.zeros((1, 1), np.int64), np.zeros((1, 1, 1), np.float32)
-    flat, mask = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.int8)
-    many = [numbers] * 7
-    tables = SplitTables._make([*many[:2], mask, cube, rows, *many[2:], np.zeros(1)])
-    seen = SplitObservation(cube, cube, flat, flat, rows, cube, mask)
-    lanes = np.zeros(1), np.zeros(1, np.bool_), np.zeros(1, np.bool_)
-    return tables, SplitRecord(rows, new_state(1, 1, 1), seen, *lanes)
-
-
-TABLES, RECORD = _examples()  # Examples of the records that lanes hold
+TABLES, RECORD = example(SplitTables), example(SplitRecord)  # Examples of the records that lanes hold
 read_tables = reader(TABLES)
 read_lanes = reader(RECORD)
