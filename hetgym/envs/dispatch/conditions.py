@@ -11,7 +11,7 @@ import numpy as np
 
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
 from hetgym.envs.core.arguments import Arguments, real, whole
-from hetgym.envs.dispatch.jobs import mean_work, numbers, poisson, times_of
+from hetgym.envs.dispatch.jobs import Jobs, jobs_of, mean_work, numbers, poisson, times_of
 from hetgym.envs.place.instance import heft_makespan
 from hetgym.errors import ConfigError, shown
 from hetgym.problem import Problem
@@ -44,7 +44,6 @@ class Conditions(Arguments):
     changes: Sequence[SlowDown | Loss] = ()  # slow-downs and losses of every episode
     slow_downs: int = whole(0, least=0, most=4096)
     losses: int = whole(0, least=0, most=4096)
-    objective: Literal["makespan", "job-time"] = "makespan"
     tries: int = whole(0, least=0, most=1_000_000)
     deadline: float = real(0.0)
 
@@ -74,7 +73,7 @@ class Conditions(Arguments):
 
     @property
     def calm(self) -> bool:
-        """True without noise, late arrivals and changes, and if the makespan is the objective."""
+        """True without noise, late arrivals and changes."""
         others = ("candidates", "tries", "deadline", "rule")
         names = [field.name for field in fields(Conditions) if field.name not in others]
         calm = Conditions()
@@ -128,6 +127,19 @@ class Conditions(Arguments):
             times = np.repeat(_counted("arrivals", moments, len(problems), "jobs"), sizes)
         weights = lists.get("weights")
         return times, numbers("weights", _called(self.weights, rng, len(problems))) if weights is None else weights
+
+
+def deadlines(
+    problems: Sequence[Problem], release: FloatArray, factor: float, runtime: Runtime
+) -> tuple[Jobs, FloatArray]:
+    """All jobs, and [j] their deadlines: the arrival, and a multiple of the makespan of HEFT for the job alone [s].
+
+    Args:
+        release: [n] time at which each operator becomes known [s].
+    """
+    sizes = [problem.num_operators for problem in problems]
+    jobs = jobs_of(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), release)
+    return jobs, jobs.came + factor * np.array([heft_makespan(problem, runtime) for problem in problems])
 
 
 def _called(value: Any, rng: np.random.Generator, count: int) -> Any:

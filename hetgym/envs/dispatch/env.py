@@ -23,6 +23,7 @@ class HetDispatchArguments(GraphSizes, Conditions, ScheduleRules, ProblemArgumen
         UnknownName: a word that an argument does not know.
     """
 
+    job_times = True
     elsewhere = {
         "decode": "HetSchedule-v0 has it",
         "memory": "HetSchedule-v0 has it",

@@ -12,10 +12,8 @@ import numpy as np
 from hetgym._input.files import as_path, read_text
 from hetgym._text import brief
 from hetgym._types import FloatArray, IntArray
-from hetgym.envs.place.instance import heft_makespan
 from hetgym.errors import ConfigError, shown
 from hetgym.problem import Problem
-from hetgym.sim import Runtime
 from hetgym.weights import SharedWeights
 
 _LARGEST = 1 << 26  # Most bytes of a file of times
@@ -155,19 +153,6 @@ def job_times(jobs: Jobs, finish: FloatArray) -> JobTimes:
     end = np.zeros(len(jobs.came))
     np.maximum.at(end, jobs.job, finish)
     return JobTimes(jobs.came, end, jobs.weight)
-
-
-def deadlines(
-    problems: Sequence[Problem], release: FloatArray, factor: float, runtime: Runtime
-) -> tuple[Jobs, FloatArray]:
-    """All jobs, and [j] their deadlines: the arrival, and a multiple of the makespan of HEFT for the job alone [s].
-
-    Args:
-        release: [n] time at which each operator becomes known [s].
-    """
-    sizes = [problem.num_operators for problem in problems]
-    jobs = jobs_of(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), release)
-    return jobs, jobs.came + factor * np.array([heft_makespan(problem, runtime) for problem in problems])
 
 
 def arriving(problems: Sequence[Problem], release: FloatArray, weights: FloatArray | None = None) -> Jobs:

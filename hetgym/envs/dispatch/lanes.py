@@ -21,17 +21,18 @@ from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.sources import Source, listed
 from hetgym.envs.dispatch import state as states
 from hetgym.envs.dispatch.completion import dispatch_and_complete, dispatch_and_plan
-from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
+from hetgym.envs.dispatch.conditions import Conditions, Drawn, deadlines, given, noisy, with_changes
 from hetgym.envs.dispatch.dynamics import dispatch
-from hetgym.envs.dispatch.jobs import Jobs, arriving, deadlines, job_times, numbers, side_by_side, together
+from hetgym.envs.dispatch.jobs import Jobs, arriving, job_times, numbers, side_by_side, together
 from hetgym.envs.dispatch.observation import DispatchDeviceColumn, dispatch_space
 from hetgym.envs.dispatch.rendering import dispatch_text
 from hetgym.envs.dispatch.rollouts import ROLLOUTS, new_rollouts
 from hetgym.envs.dispatch.service import Service, new_service
 from hetgym.envs.dispatch.state import DispatchTables
 from hetgym.envs.place.instance import ScheduleInstance, prepare
+from hetgym.envs.place.objective import Weighed
 from hetgym.envs.place.observation import DeviceColumn, fixed
-from hetgym.envs.place.rules import ScheduleRules
+from hetgym.envs.place.rules import JOB_TIME, ScheduleRules
 from hetgym.envs.place.state import PROBLEM
 from hetgym.errors import ConfigError
 from hetgym.planning import ranks
@@ -112,7 +113,9 @@ class DispatchLanes(RecordLanes):
         self._log = np.zeros((count, padding.operators), np.int64)
         self._offered = np.zeros((count, k), np.int64)  # what actions mean, where observations do not show it
         self._held: list[tuple[Run, list[Run] | None] | None] = [None] * count
-        self._calm_always = conditions.calm and rules.simulated.noise == 0.0
+        weighed = rules.weighed
+        self._weighed = None if weighed is None else Weighed(weighed, rules.simulated, count, source.kept(count))
+        self._calm_always = conditions.calm and rules.simulated.noise == 0.0 and rules.objective != JOB_TIME
         self._switches = online_setting(_ONE_OPERATOR, rules.simulated).switches
         self._known: Remembered[Problem, Prepared] = Remembered(source.kept(count))
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, states.TABLES)
@@ -263,7 +266,7 @@ class DispatchLanes(RecordLanes):
         self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs
     ) -> tuple[Service, float]:
         """The operators of a run at time 0, and the value of the reference's run [s]."""
-        counted = together(jobs) if self.conditions.objective == "makespan" else jobs
+        counted = jobs if self.rules.objective == JOB_TIME else together(jobs)
         again = bool(np.isinf(drawn.factors).any())
         service = new_service(problem, drawn.release, counted, jobs, self.conditions.rule, order, again)
         run = self._run(problem, drawn, states.reference_tables(service))
@@ -313,6 +316,8 @@ class DispatchLanes(RecordLanes):
             self._log = np.concatenate([self._log, np.zeros_like(self._log)], axis=1)
         self._log[lanes, turns] = actions[lanes]
         self._dispatch(actions, active, False)
+        if self._weighed is not None:
+            self._weighed.pay(self, active)
 
     def _dispatch(self, actions: npt.NDArray[np.int64], active: BoolArray, follow: bool) -> None:
         """Call the kernel of the environment's completion for the active lanes; ``follow`` to play the reference."""
@@ -364,6 +369,10 @@ class DispatchLanes(RecordLanes):
             order=launch_order(self._runs[lane]),
         )
 
+    def ended(self, lane: int) -> Trace:
+        """The run of a finished episode."""
+        return self.trace(lane)
+
     def outcome(self, lane: int) -> dict[str, Any]:
         """Makespan, value and reference [s], SLR, speed-up, the run as a trace and as a schedule, and the replay."""
         instance, trace = self.instance(lane), self.trace(lane)
@@ -374,28 +383,35 @@ class DispatchLanes(RecordLanes):
         arrived = self._arrived[lane]
         assert arrived is not None
         times, optimum = job_times(arrived, trace.finish), known_optimum(instance.problem)
-        return self._late(lane, trace) | {
-            "makespan": makespan,
-            "flow_time": times.mean,
-            "weighted_flow_time": times.weighted,
-            "jobs": times,
-            **({} if optimum is None else {"optimum": optimum}),
-            "value": value,
-            "reference": reference,
-            **self._ratios(lane, makespan),
-            "schedule": Schedule.timed(trace.assignment, trace.order, None, None, "agent"),
-            "trace": trace,
-            "reward_terms": {"reference": 1.0, self.conditions.objective.replace("-", "_"): total - 1.0},
-            "replay": self.replay(
-                lane,
-                self._log[lane, : self.state.turn[lane]].tolist(),
-                makespan,
-                conditions=self._entropy[lane],
-                jobs=len(self._jobs[lane]),
-                gap=self._gaps[lane],
-                **self._given[lane],
-            ),
-        }
+        return (
+            self._late(lane, trace)
+            | {
+                "makespan": makespan,
+                "flow_time": times.mean,
+                "weighted_flow_time": times.weighted,
+                "jobs": times,
+                **({} if optimum is None else {"optimum": optimum}),
+                "value": value,
+                "reference": reference,
+                **self._ratios(lane, makespan),
+                "schedule": Schedule.timed(trace.assignment, trace.order, None, None, "agent"),
+                "trace": trace,
+                "reward_terms": {
+                    "reference": 1.0,
+                    JOB_TIME.replace("-", "_") if self.rules.objective == JOB_TIME else "makespan": total - 1.0,
+                },
+                "replay": self.replay(
+                    lane,
+                    self._log[lane, : self.state.turn[lane]].tolist(),
+                    makespan,
+                    conditions=self._entropy[lane],
+                    jobs=len(self._jobs[lane]),
+                    gap=self._gaps[lane],
+                    **self._given[lane],
+                ),
+            }
+            | ({} if self._weighed is None else self._weighed.found[lane])
+        )
 
     def _ratios(self, lane: int, makespan: float) -> dict[str, float]:
         """SLR and speed-up; nothing under noise, arrivals or changes, which their other sides know nothing of."""

@@ -8,7 +8,8 @@ import pytest
 import hetgym
 from hetgym import Problem
 from hetgym.envs import HetDispatchEnv
-from hetgym.envs.dispatch.jobs import arriving, deadlines, poisson, side_by_side, together
+from hetgym.envs.dispatch.conditions import deadlines
+from hetgym.envs.dispatch.jobs import arriving, poisson, side_by_side, together
 from hetgym.errors import ConfigError
 from hetgym.sim import SlowDown
 from hetgym.workloads import textbook
