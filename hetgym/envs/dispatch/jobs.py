@@ -76,7 +76,7 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
 
 
 def _title(problems: Sequence[Problem]) -> str:
-    """Name of several problems together, of which the first few are named."""
+    """Name of several problems together; only the first few are named."""
     named = " + ".join(problem.name for problem in problems[:_NAMED])
     return named if len(problems) <= _NAMED else f"{named} + {len(problems) - _NAMED} more"
 
