@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hetgym.agents.recipe import Recipe as Recipe
     from hetgym.agents.recipe import load_recipe as load_recipe
     from hetgym.agents.reference import greedy as greedy
+    from hetgym.agents.reference import in_turn as in_turn
     from hetgym.agents.reference import uniform as uniform
     from hetgym.agents.regions.planner import RegionPlanner as RegionPlanner
     from hetgym.agents.rules import RULES as RULES

@@ -24,7 +24,7 @@ SOURCES = ("problem", "graph", "platform", "suite", "generator", "curriculum")
 
 ELSEWHERE = (
     *SOURCES, "batch", "costs", "reward", "max_operators", "max_edges", "max_devices", "max_blocks", "max_actions",
-    "noise", "jobs", "gap", "changes", "slow_downs", "losses",
+    "noise", "jobs", "gap", "load", "arrivals", "release", "weights", "rule", "changes", "slow_downs", "losses",
     "objective", "requests", "schedule", "micro_batches", "chunks", "optimizer", "optimal",
     "pool", "pool_plays", "split",
 )  # fmt: skip

@@ -10,6 +10,7 @@ from hetgym._input.random import generator
 from hetgym.agents.actions import CANDIDATES
 from hetgym.agents.play import Agent
 from hetgym.envs.core.lanes import Observation
+from hetgym.envs.dispatch.observation import DispatchCandidateColumn, DispatchDeviceColumn
 from hetgym.errors import unknown_name
 
 
@@ -43,5 +44,30 @@ def greedy(feature: str = "finish", kind: str = "place") -> Agent:
 
     def act(observation: Observation, info: dict[str, Any]) -> int:
         return int(np.argmin(np.where(info["action_mask"], observation["candidates"][:, column], np.inf)))
+
+    return act
+
+
+def in_turn() -> Agent:
+    """The first operator offered that an idle device can run, on the one where it finishes first; else it waits.
+
+    In HetDispatch-v0 it serves operators by the environment's dispatching rule, as the reference does.
+
+    >>> import gymnasium as gym, hetgym
+    >>> env = gym.make("HetDispatch-v0", problem=hetgym.workloads.textbook("topcuoglu"), rule="fifo")
+    >>> hetgym.agents.play(env, in_turn()).total_reward
+    0.0
+    """
+
+    def act(observation: Observation, info: dict[str, Any]) -> int:
+        seen: Any = observation
+        legal, devices = np.asarray(info["action_mask"], np.bool_), seen["devices"]
+        idle = (devices[:, DispatchDeviceColumn.QUEUED] == 0) & (devices[:, DispatchDeviceColumn.RUNNING] == 0)
+        able = legal[:-1].reshape(-1, len(devices)) & idle
+        if not able.any():
+            return int(np.flatnonzero(legal)[-1])  # to wait comes last
+        first = int(able.any(axis=1).argmax())
+        finish = seen["candidates"][:-1, DispatchCandidateColumn.FINISH].reshape(able.shape)[first]
+        return first * len(devices) + int(np.where(able[first], finish, np.inf).argmin())
 
     return act

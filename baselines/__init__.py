@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from hetgym.baselines.pets import pets as pets
     from hetgym.baselines.pilot import pilot as pilot
     from hetgym.baselines.queueing import fcfs as fcfs
+    from hetgym.baselines.queueing import mor as mor
+    from hetgym.baselines.queueing import mwkr as mwkr
     from hetgym.baselines.queueing import sjf as sjf
     from hetgym.baselines.rand_heft import rand_heft as rand_heft
     from hetgym.baselines.tensor_partition import greedy_split as greedy_split

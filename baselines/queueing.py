@@ -1,4 +1,4 @@
-"""FCFS and SJF: a queue before idle devices."""
+"""FCFS, SJF, MWKR and MOR: a queue before idle devices."""
 
 import numpy as np
 
@@ -6,6 +6,7 @@ from hetgym._kernels.heap import first_key, pop, push
 from hetgym._kernels.jit import jit, step
 from hetgym._types import BoolArray, FloatArray
 from hetgym.planning import timeline
+from hetgym.planning.ranks import longest_path_to_exit
 from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
@@ -29,6 +30,27 @@ def sjf(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     As :func:`fcfs` but for the queue's order: mean cost over the devices that can run the operator, ties alike.
     """
     return _queue(problem, np.array(problem.mean_cost), False, runtime)
+
+
+def mwkr(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+    """Most work remaining: an idle device gets the ready operator with the longest path of mean costs to an exit.
+
+    As :func:`fcfs` but for the queue's order; on a job shop the path is what is left of the job, as in the literature.
+    """
+    return _queue(problem, -_path(problem, problem.mean_cost), False, runtime)
+
+
+def mor(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+    """Most operators remaining: an idle device gets the ready operator with the most operators to an exit.
+
+    As :func:`mwkr`, with every operator counting alike.
+    """
+    return _queue(problem, -_path(problem, np.ones(problem.num_operators)), False, runtime)
+
+
+def _path(problem: Problem, weight: FloatArray) -> FloatArray:
+    """[n] the longest path from each operator to an exit, itself included, without transfers."""
+    return longest_path_to_exit(problem.arrays, weight, np.zeros(problem.num_edges))
 
 
 def _queue(problem: Problem, key: FloatArray, by_arrival: bool, runtime: str | Runtime) -> Schedule:

@@ -12,6 +12,7 @@ _TOPCUOGLU = "Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002"
 _LIN = "Lin, Li, Jia, Liu, An, J. Comput. Sci. Technol. 34(5), 2019"
 _MAHESWARAN = "Maheswaran, Ali, Siegel, Hensgen, Freund, J. Parallel Distrib. Comput. 59(2), 1999"
 _SILBERSCHATZ = "Silberschatz, Galvin, Gagne, Operating System Concepts, chapter on CPU scheduling"
+_HAUPT = "Haupt, OR Spektrum 11(1), 1989, a survey of priority rules"
 _IBARRA = "Ibarra, Kim, J. ACM 24(2), 1977"
 _JEON = "Jeon, Cai, Srivastava, Jiang, Ke, Meng, Xie, Gupta, Baechi, SoCC 2020"
 _SHANG = "Shang, Jiang, Li, Zhu, J. Comput. Appl. 43(9), 2023"
@@ -71,7 +72,7 @@ ROWS: tuple[Baseline, ...] = (
             "heft-donf": "communication=link-wait:priority=upward",
         },
     ),
-    _row("fcfs", "online", "baselines.queueing:fcfs", _SILBERSCHATZ, _QUEUE),
+    _row("fcfs", "online", "baselines.queueing:fcfs", _SILBERSCHATZ, _QUEUE, aliases={"fifo": ""}),
     _row(
         "graham",
         "online",
@@ -81,8 +82,10 @@ ROWS: tuple[Baseline, ...] = (
     ),
     _row("mct", "online", "baselines.online:mct", _MAHESWARAN, "O(e p + n log n)"),
     _row("met", "online", "baselines.online:met", _MAHESWARAN, "O(e p + n log n)"),
+    _row("mor", "online", "baselines.queueing:mor", _HAUPT, _QUEUE),
+    _row("mwkr", "online", "baselines.queueing:mwkr", _HAUPT, _QUEUE),
     _row("olb", "online", "baselines.online:olb", _MAHESWARAN, "O(e p + n log n)"),
-    _row("sjf", "online", "baselines.queueing:sjf", _SILBERSCHATZ, _QUEUE),
+    _row("sjf", "online", "baselines.queueing:sjf", _SILBERSCHATZ, _QUEUE, aliases={"spt": ""}),
     _row("bil", "list", "baselines.bil:bil", "Oh, Ha, Euro-Par 1996", "O(n r p min(r, p) + e p^2), r ready at a time"),
     _row(
         "bsa", "list", "baselines.bsa:bsa", "Kwok, Ahmad, Cluster Comput. 3(2), 2000", "O(e p^2 + n log n), gaps aside"

@@ -51,8 +51,13 @@ RANDOM: tuple[tuple[str, dict[str, Any]], ...] = (
     ("HetDispatch-v0", {"observation": "candidates"}),
     ("HetSplit-v0", {}),
     ("HetPipeline-v0", {}),
+    ("HetImprove-v0", {"observation": "flat", "gains": False}),
+    ("HetImprove-v0", {"observation": "flat"}),
 )
 """Environment and arguments."""
+
+LOOKS_AHEAD = {"HetSchedule-v0": "eft+oct", "HetDispatch-v0": "eft+oct", "HetImprove-v0": "gains of 16 moves"}
+"""What each action would lead to, as environments show it by default."""
 
 CLOCKS = {"steps_per_second": "processor time", "wall": "the wall clock"}
 """Keys of a row's speeds, and the clocks that they go by."""
@@ -208,9 +213,9 @@ def drawn(
                     "environment": name,
                     "problems": problems,
                     "observation": arguments.get("observation", "graph"),
-                    "completion": arguments.get(
-                        "completion", "eft+oct" if name in ("HetSchedule-v0", "HetDispatch-v0") else "-"
-                    ),
+                    "completion": arguments.get("completion", LOOKS_AHEAD.get(name, "-"))
+                    if arguments.get("gains", True)
+                    else "off",
                     "kind": kind,
                     **speed,
                     "ratio": {key: speed[key] / speeds["scalar"][key] for key in CLOCKS},

@@ -610,6 +610,18 @@ class Problem(Deferred):
         return len(np.unique(self.route_link)) == len(self.route_link)
 
     @cached_property
+    def component(self) -> IntArray:
+        """[n] connected component of the graph to which each operator belongs, numbered by their first operators."""
+        label = np.arange(self.num_operators)
+        source, target = self.edge_source, self.edge_target
+        while (label[source] != label[target]).any():
+            least = np.minimum(label[source], label[target])
+            np.minimum.at(label, label[source], least)
+            np.minimum.at(label, label[target], least)
+            label = label[label]
+        return frozen(np.unique(label, return_inverse=True)[1].astype(np.int32))
+
+    @cached_property
     def mean_cost(self) -> FloatArray:
         """[n] mean run time over the devices that can run the operator [s]."""
         if tables.all_within(self.cost.reshape(-1), True):

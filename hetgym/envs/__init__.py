@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from hetgym.envs.improve.env import HetImproveEnv as HetImproveEnv
     from hetgym.envs.improve.observation import MOVE_FEATURES as MOVE_FEATURES
     from hetgym.envs.improve.observation import PLAN_FEATURES as PLAN_FEATURES
-    from hetgym.envs.objective import ObjectiveReward as ObjectiveReward
     from hetgym.envs.pipeline.env import HetPipelineArguments as HetPipelineArguments
     from hetgym.envs.pipeline.env import HetPipelineEnv as HetPipelineEnv
     from hetgym.envs.pipeline.observation import BLOCK_FEATURES as BLOCK_FEATURES

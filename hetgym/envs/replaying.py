@@ -33,7 +33,8 @@ def replay(problem: Any, episode: Replay, **arguments: Any) -> dict[str, Any]:
     given = problem if isinstance(problem, tuple) else (problem,)
     env = environment_of(episode.env_id)(*given, **_arguments(episode, arguments, drawn=problem is None))
     start = None if episode.start is None else Schedule(*episode.start)
-    options = {"conditions": episode.conditions, "order": episode.order, "gap": episode.gap, "schedule": start}
+    names = ("conditions", "order", "gap", "arrivals", "release", "weights")
+    options = {name: getattr(episode, name) for name in names} | {"schedule": start}
     chosen = {key: value for key, value in options.items() if value is not None}
     are_jobs = isinstance(problem, list) and len(problem) == episode.jobs > 1
     info: dict[str, Any]

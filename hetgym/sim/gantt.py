@@ -26,6 +26,12 @@ COLOURS = {
 }  # fmt: skip
 """Colour of each operator family: distinguishable in print and for most colour-blind readers."""
 
+_JOBS = (
+    "#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#eeca3b", "#9d755d", "#ff9da6", "#6f87a6",
+    "#2f4b7c", "#a05195", "#88d27a", "#d45087", "#83bcb6", "#d6a5c9", "#b6992d", "#ffbf79", "#1f7a6b", "#8c6d31",
+)  # fmt: skip
+"""Colours of jobs, in turn."""
+
 FINEST = 10_000  # Highest resolution of a chart [pixels per inch]
 WIDTH = 11.0  # Default width of a chart [inch]
 
@@ -75,6 +81,8 @@ def draw(
     transfers: dict[tuple[int, int], list[tuple[float, float]]] = {}
     scale, unit = time_unit(trace.makespan)
     for transfer in trace.transfers:
+        if transfer.finish == transfer.start:  # as everywhere on a job shop
+            continue
         transfers.setdefault((transfer.source, transfer.target), []).append(
             (transfer.start / scale, (transfer.finish - transfer.start) / scale)
         )
@@ -131,12 +139,15 @@ def _checked(size: tuple[float, float | None] | None) -> tuple[float, float | No
 
 
 def _groups(trace: Record, colours: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The label and the colour of each operator."""
+    """The label and the colour of each operator: its family, or its job where all are of one family."""
     from matplotlib.colors import is_color_like
 
     if not isinstance(colours, Mapping):
         raise ConfigError(f"colours are given by name, as in {{'Conv': '#4c78a8'}}, not as {shown(colours)}")
     problem = trace.problem
+    jobs = problem.component
+    if not colours and jobs.max() > 0 and len({family(kind) for kind in problem.operator_kinds}) == 1:
+        return [(f"job {job}", _JOBS[job % len(_JOBS)]) for job in jobs.tolist()]
     known = {*problem.operator_names, *problem.operator_kinds, *COLOURS}
     for name, colour in colours.items():
         if name not in known:

@@ -16,7 +16,12 @@ after ``#`` is a comment. Three forms are read:
 Sources: Taillard, EJOR 64, 1993; github.com/tamy0612/JSPLIB; Brandimarte, Annals of OR 41, 1993.
 """
 
+import json
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
+
+import numpy as np
 
 from hetgym.errors import ProblemError
 from hetgym.problem import Problem
@@ -70,6 +75,24 @@ def read_flexible_job_shop(path: Path, name: str) -> Problem:
             raise line.fail(f"more than {MOST_OPERATORS} operations")
     lines.finish()
     return _problem(shop, machines, 1, str(path), name)
+
+
+def known_optimum(problem: Problem) -> float | None:
+    """The least makespan of a job shop of JSPLIB, where it is proven; None for every other problem [s]."""
+    return _optima().get(problem.digest[:16])
+
+
+@cache
+def _optima() -> dict[str, float]:
+    """Start of the digest of a problem -> its optimum [s]."""
+    found: dict[str, float] = json.loads(files(__package__).joinpath("job_shops.json").read_text())["optima"]
+    return found
+
+
+def is_job_shop(problem: Problem) -> bool:
+    """True if a problem has several jobs, whose operators transfer nothing and may not run everywhere."""
+    several = problem.num_operators > 1 and problem.component.max() > 0
+    return bool(several and not problem.edge_bytes.any() and not np.isfinite(problem.cost).all())
 
 
 def _sizes(line: Line) -> tuple[int, int]:

@@ -9,7 +9,6 @@ import pytest
 import hetgym
 from hetgym.agents import greedy, play
 from hetgym.baselines import get
-from hetgym.envs import ObjectiveReward
 from hetgym.errors import ConfigError, ProblemError, UnknownName
 from hetgym.sim import lateness
 from hetgym.workloads import textbook
@@ -19,11 +18,11 @@ def powered() -> hetgym.Problem:
     return textbook("topcuoglu").replace(power_busy=[300.0, 200.0, 10.0], power_idle=1.0, price=[3.0, 2.0, 1.0])
 
 
-@pytest.mark.parametrize(("objective", "of"), [("energy", "energy"), ("cost", "cost"), ("makespan", "makespan")])
+@pytest.mark.parametrize(("objective", "of"), [("energy", "energy"), ("cost", "cost"), ("makespan=1", "makespan")])
 @pytest.mark.parametrize("name", ["HetSchedule-v0", "HetDispatch-v0"])
 def test_the_return_is_what_is_saved_of_hefts_plan(objective: str, of: str, name: str) -> None:
     problem = powered()
-    env = ObjectiveReward(gym.make(name, problem=problem, runtime="links"), objective)
+    env = gym.make(name, problem=problem, runtime="links", objective=objective)
     result = play(env, greedy("completion"), seed=0)
     plan = hetgym.simulate(problem, get("heft")(problem, "links"), "links")
     expected = {"energy": plan.energy.total, "cost": plan.cost, "makespan": plan.makespan}[of]
@@ -32,7 +31,7 @@ def test_the_return_is_what_is_saved_of_hefts_plan(objective: str, of: str, name
 
 
 def test_heft_itself_returns_nothing() -> None:
-    env = ObjectiveReward(gym.make("HetSchedule-v0", problem=powered()), "makespan=1,energy=1,cost=1")
+    env = gym.make("HetSchedule-v0", problem=powered(), objective="makespan=1,energy=1,cost=1")
     env.reset(seed=0)
     total, over = 0.0, False
     heft = get("heft")(powered())
@@ -45,12 +44,36 @@ def test_heft_itself_returns_nothing() -> None:
 
 
 def test_objectives_that_cannot_be() -> None:
-    with pytest.raises(ConfigError, match="HetSchedule-v0"):
-        ObjectiveReward(gym.make("CartPole-v1"))
-    with pytest.raises(UnknownName):
-        ObjectiveReward(gym.make("HetSchedule-v0", problem=powered()), "enrgy")
+    for name, word in (("HetSchedule-v0", "enrgy"), ("HetSchedule-v0", "job-time"), ("HetDispatch-v0", "jobs-time")):
+        with pytest.raises(UnknownName, match=word):
+            gym.make(name, problem=powered(), objective=word)
+    with pytest.raises(ConfigError, match="not a number"):
+        gym.make("HetSchedule-v0", problem=powered(), objective="energy=much")
     with pytest.raises(ProblemError, match="power_busy"):
-        play(ObjectiveReward(gym.make("HetSchedule-v0", problem=textbook("topcuoglu"))), greedy("completion"), seed=0)
+        env = gym.make("HetSchedule-v0", problem=textbook("topcuoglu"), objective="energy")
+        play(env, greedy("completion"), seed=0)
+
+
+@pytest.mark.parametrize("name", ["HetSchedule-v0", "HetDispatch-v0"])
+def test_lanes_pay_what_scalar_environments_pay(name: str) -> None:
+    problems = [powered(), powered().replace(power_idle=5.0, name="other")]
+    shared = {"problem": problems, "runtime": "links", "objective": "energy=2,cost=1"}
+    envs, alone = gym.make_vec(name, num_envs=4, **shared), [gym.make(name, **shared) for _ in range(4)]
+    _, infos = envs.reset(seed=3)
+    for lane, env in enumerate(alone):
+        env.reset(seed=3 + lane)
+    ended = 0
+    while ended < 4:
+        actions = np.array([np.flatnonzero(mask)[0] for mask in infos["action_mask"]])
+        _, rewards, over, _, infos = envs.step(actions)
+        for lane in range(4):
+            _, reward, done, _, info = alone[lane].step(int(actions[lane]))
+            assert (reward, done) == (rewards[lane], over[lane]) and (reward == 0.0 or done)
+            if done:
+                ended += 1
+                assert infos["objective"][lane] == info["objective"] == 1.0 - reward
+                assert info["energy"] == infos["energy"][lane] and info["cost"] == infos["cost"][lane]
+                assert sum(info["reward_terms"].values()) == pytest.approx(reward, abs=1e-12)
 
 
 def test_deadlines_are_counted_and_change_nothing_else() -> None:

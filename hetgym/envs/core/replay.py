@@ -41,6 +41,7 @@ class Replay:
         makespan: makespan of the episode [s]; None if it is not known.
         start: devices of the operators, and the order on each device, of the plan that the reset gave, if it gave one,
             in HetImprove-v0.
+        arrivals, release, weights: of jobs, operators and jobs, if the reset gave them, in HetDispatch-v0 [s].
     """
 
     problem: str
@@ -54,11 +55,14 @@ class Replay:
     gap: float | None = None
     makespan: float | None = None
     start: tuple[tuple[int, ...], tuple[tuple[int, ...], ...] | None] | None = None
+    arrivals: tuple[float, ...] | None = None
+    release: tuple[float, ...] | None = None
+    weights: tuple[float, ...] | None = None
 
     __repr__ = brief
 
     def __post_init__(self) -> None:
-        for name in ("actions", "order", "arguments", "start"):  # JSON has no tuples
+        for name in ("actions", "order", "arguments", "start", "arrivals", "release", "weights"):  # JSON has no tuples
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, _tuples(getattr(self, name)))
 

@@ -7,6 +7,7 @@ import numpy as np
 from hetgym._kernels.jit import step
 from hetgym.envs.core.scaling import CLIP, share
 from hetgym.envs.dispatch.observation import DispatchCandidateColumn
+from hetgym.envs.dispatch.service import LINE, Service, mean_time
 from hetgym.envs.dispatch.state import DispatchObservation, DispatchState, DispatchTables
 from hetgym.envs.place.observation import OperatorColumn
 from hetgym.problem import ProblemArrays
@@ -42,8 +43,9 @@ def offer(
     if over:
         seen.mask[lane, wait] = 1
         return
-    count = 0
-    for i in tables.order:
+    count, service = 0, tables.service
+    for turn in range(service.tally[LINE]):
+        i = service.line[turn]
         if run.status[i] == OPEN and count < seen.candidate_operators.shape[1]:
             seen.candidate_operators[lane, count] = i
             if seen.operators.shape[1] > 0:
@@ -84,7 +86,7 @@ def _offer_one(
                 row[column] = CLIP
             row[DispatchCandidateColumn.IS_WAIT] = row[DispatchCandidateColumn.NEXT_EVENT] = 0.0
         else:
-            ahead = _ahead(tables, tables.job[operator], finish[device] + tables.tail[operator, device])
+            ahead = _ahead(tables.service, operator, finish[device] + tables.tail[operator, device])
             board.completion[lane, action] = board.flow[lane, action] = ahead
             seen.mask[lane, action] = 1
             row[DispatchCandidateColumn.COST] = share(p.cost[operator, device] * run.slowdown[device], scale)
@@ -98,12 +100,14 @@ def _offer_one(
 
 
 @step
-def _ahead(tables: DispatchTables, job: int, end: float) -> float:
-    """Bound on the objective if a job cannot end before ``end`` [s]."""
-    total = 0.0
-    for j in range(len(tables.came)):
-        total += (max(tables.bound[j], end) if j == job else tables.bound[j]) - tables.came[j]
-    return total / len(tables.came)
+def _ahead(service: Service, operator: int, end: float) -> float:
+    """Bound on the objective if the job of an operator cannot end before ``end`` [s]."""
+    j = service.job[operator]
+    before = service.bound[j]
+    service.bound[j] = max(before, end)
+    ahead = mean_time(service, service.bound, service.past[0])
+    service.bound[j] = before
+    return ahead
 
 
 @step

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import Literal, NamedTuple
+from os import PathLike
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
 from hetgym.envs.core.arguments import Arguments, real, whole
+from hetgym.envs.dispatch.jobs import Jobs, jobs_of, mean_work, numbers, poisson, times_of
+from hetgym.envs.place.instance import heft_makespan
 from hetgym.errors import ConfigError, shown
 from hetgym.problem import Problem
 from hetgym.sim import Loss, Runtime, SlowDown
 from hetgym.sim.online import changes_of
+from hetgym.workloads.job_shops import is_job_shop
 
+MOST_JOBS = 1_000_000
+Times = Sequence[float] | Callable[[np.random.Generator, int], Any] | None
+"""Times or weights: a list, or ``callable(rng, count)`` that makes one for each episode."""
+
+_OFFERED, _MOST_OFFERED = 8, 4096  # Operators offered at a time, by default and at most
 SLOWEST = 4.0  # Largest factor of a random slow-down; the least is 1.5
 
 
@@ -23,19 +32,39 @@ class Conditions(Arguments):
     """The conditions of episodes of HetDispatch-v0; :class:`~hetgym.envs.HetDispatchEnv` describes them."""
 
     _: KW_ONLY
-    candidates: int = whole(8, most=4096)  # number of operators offered at a time
+    candidates: int | None = whole(None, most=_MOST_OFFERED)  # number of operators offered at a time
     noise: float = real(0.0)  # standard deviation of the logarithm of each run time, drawn anew for each episode
-    jobs: int = whole(1, most=4096)  # number of problems drawn for an episode; all run on the machine of the first
+    jobs: int = whole(1, most=MOST_JOBS)  # number of problems drawn for an episode; all run on the machine of the first
     gap: float = real(0.5)
+    load: float | None = real(None)
+    arrivals: Times | str | PathLike[str] = None
+    release: Times = None
+    weights: Times = None
+    rule: Literal["rank", "fifo", "spt", "mwkr", "mor", "wspt", "srpt", "fair"] | None = None
     changes: Sequence[SlowDown | Loss] = ()  # slow-downs and losses of every episode
     slow_downs: int = whole(0, least=0, most=4096)
     losses: int = whole(0, least=0, most=4096)
-    objective: Literal["makespan", "job-time"] = "makespan"
     tries: int = whole(0, least=0, most=1_000_000)
     deadline: float = real(0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if isinstance(self.arrivals, str | PathLike):
+            object.__setattr__(self, "arrivals", times_of(self.arrivals))
+        for name in ("arrivals", "release", "weights"):
+            value = getattr(self, name)
+            if not callable(value):
+                found = numbers(name, value)
+                object.__setattr__(self, name, None if found is None else tuple(found.tolist()))
+        if isinstance(self.arrivals, tuple):
+            if self.jobs not in (1, len(self.arrivals)):
+                raise ConfigError(f"{len(self.arrivals)} arrivals for jobs={self.jobs}; give one for each")
+            object.__setattr__(self, "jobs", len(self.arrivals))
+        if self.load == 0:
+            raise ConfigError("load is 0; it must be positive: the share of the machine that arriving work needs")
+        given = [name for name in ("load", "arrivals", "release") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ConfigError(f"{' and '.join(given)} both say when jobs arrive; give one of them")
         if not isinstance(self.changes, list | tuple):
             raise ConfigError(f"changes is {shown(self.changes)}; it must be a list of SlowDown and Loss")
         for change in self.changes:
@@ -44,13 +73,84 @@ class Conditions(Arguments):
 
     @property
     def calm(self) -> bool:
-        """True without noise, late arrivals and changes, and if the makespan is the objective."""
-        names = [field.name for field in fields(Conditions) if field.name not in ("candidates", "tries", "deadline")]
+        """True without noise, late arrivals and changes."""
+        others = ("candidates", "tries", "deadline", "rule")
+        names = [field.name for field in fields(Conditions) if field.name not in others]
         calm = Conditions()
         return all(
             (tuple(value) if isinstance(value, list) else value) == getattr(calm, name)
             for name, value in ((name, getattr(self, name)) for name in names)
         )
+
+    def offered(self, problems: Sequence[Problem]) -> int:
+        """Number of operators offered at a time: 8 by default, or all jobs of the largest of some job shops."""
+        if self.candidates is not None:
+            return self.candidates
+        shops = [int(problem.component.max()) + 1 for problem in problems if is_job_shop(problem)]
+        return min(max([_OFFERED, *(count * self.jobs for count in shops)]), _MOST_OFFERED)
+
+    def mean_gap(self, problems: Sequence[Problem], runtime: Runtime) -> float:
+        """Mean time between the arrivals of such problems [s]."""
+        if self.load is not None:
+            return mean_work(problems) / self.load
+        return self.gap * float(np.mean([heft_makespan(problem, runtime) for problem in problems]))
+
+    def releases(
+        self,
+        problems: Sequence[Problem],
+        gap: float,
+        lists: Mapping[str, FloatArray | None],
+        rng: np.random.Generator,
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """[n] the time at which each operator of an episode becomes known [s], and [j] the weights of the jobs or None.
+
+        Args:
+            problems: the jobs.
+            gap: mean time between arrivals [s].
+            lists: ``arrivals``, ``release`` and ``weights`` of the reset, which come before those of the environment.
+            rng: draws arrivals, and is passed to callables.
+
+        Raises:
+            ConfigError: another number of times or weights than of operators or jobs.
+        """
+        sizes = [problem.num_operators for problem in problems]
+        release, arrivals = lists.get("release"), lists.get("arrivals")
+        if release is not None and arrivals is not None:
+            raise ConfigError("options['arrivals'] and options['release'] both say when jobs arrive; give one of them")
+        if release is None and arrivals is None:
+            release = numbers("release", _called(self.release, rng, int(np.sum(sizes))))
+            arrivals = numbers("arrivals", _called(self.arrivals, rng, len(problems)))
+        if release is not None:
+            times = _counted("release", release, int(np.sum(sizes)), "operators")
+        else:
+            moments = poisson(len(problems), gap, rng) if arrivals is None else arrivals
+            times = np.repeat(_counted("arrivals", moments, len(problems), "jobs"), sizes)
+        weights = lists.get("weights")
+        return times, numbers("weights", _called(self.weights, rng, len(problems))) if weights is None else weights
+
+
+def deadlines(
+    problems: Sequence[Problem], release: FloatArray, factor: float, runtime: Runtime
+) -> tuple[Jobs, FloatArray]:
+    """All jobs, and [j] their deadlines: the arrival, and a multiple of the makespan of HEFT for the job alone [s].
+
+    Args:
+        release: [n] time at which each operator becomes known [s].
+    """
+    sizes = [problem.num_operators for problem in problems]
+    jobs = jobs_of(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), release)
+    return jobs, jobs.came + factor * np.array([heft_makespan(problem, runtime) for problem in problems])
+
+
+def _called(value: Any, rng: np.random.Generator, count: int) -> Any:
+    """A value, or what a callable makes of a generator and a number of values."""
+    return value(rng, count) if callable(value) else value
+
+
+def _counted(name: str, values: FloatArray, count: int, what: str) -> FloatArray:
+    if len(values) != count:
+        raise ConfigError(f"{name} holds {len(values)} times for {count} {what}; give one for each")
+    return values
 
 
 class Drawn(NamedTuple):

@@ -7,13 +7,14 @@ decision in every lane and writes the agents' next observations.
 
 from __future__ import annotations
 
+import numpy as np
+
 from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import alike
 from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.core.scaling import scale_of
 from hetgym.envs.dispatch.candidates import offer
-from hetgym.envs.dispatch.rollouts import mean_time
-from hetgym.envs.dispatch.service import serve
+from hetgym.envs.dispatch.service import IDLE, LINE, LIVE, Service, mean_time, serve
 from hetgym.envs.dispatch.showing import show
 from hetgym.envs.dispatch.state import (
     DispatchObservation,
@@ -89,20 +90,20 @@ def dispatch_one(
         if outcome == STUCK:
             operator = GO_ON
         elif follow and outcome == DECIDE:
-            serve(tables, run)
-            operator, device = _followed(p, tables, s, run, board, lane, switches)
+            serve(tables.service, s, run)
+            operator, device = _followed(p, tables.service, s, run, board, lane, switches)
         else:
             break
     if follow:
-        board.reference[lane] = _value(tables, s, run)
+        board.reference[lane] = _value(tables.service, s, run)
         return
     r.over[lane] = outcome != DECIDE
+    serve(tables.service, s, run)
     if r.fresh[lane]:
         r.fresh[lane] = False
-        _clear(tables, board, run, lane)
+        _clear(tables.service, board, run, lane)
     else:
-        _pay(tables, s, run, board, r.reward, lane, r.over[lane], sparse)
-    serve(tables, run)
+        _pay(tables.service, s, run, board, r.reward, lane, r.over[lane], sparse)
     show(p, tables, s, run, seen, lane, board.scale[lane])
     offer(p, tables, s, run, board, seen, lane, switches, r.over[lane])
 
@@ -116,64 +117,69 @@ def _chosen(
     if action == wait:
         return WAIT, 0
     operator, device = int(seen.candidate_operators[lane, action // width]), action % width
-    end = board.ends[lane, action] + tables.tail[operator, device]
-    tables.bound[tables.job[operator]] = max(tables.bound[tables.job[operator]], end)
+    service, end = tables.service, board.ends[lane, action] + tables.tail[operator, device]
+    service.bound[service.job[operator]] = max(service.bound[service.job[operator]], end)
     return operator, device
 
 
 @step
 def _followed(
     p: ProblemArrays,
-    tables: DispatchTables,
+    service: Service,
     s: State,
     run: Progress,
     board: DispatchState,
     lane: int,
     switches: Switches,
 ) -> tuple[int, int]:
-    """The decision of the reference: the first open operator, on the device of earliest estimated finish.
+    """The decision of the reference: the first open operator in line, on the device of earliest estimated finish.
 
-    With several jobs that count, the operators are in the order in which jobs are served: least work left first.
+    By a dispatching rule only devices that are idle get operators; the first one in line that an idle device can run.
     """
-    chosen = tables.order[0]
-    for i in tables.order:
-        if run.status[i] == OPEN:
-            chosen = i
-            break
     ready, start, finish = board.ready[lane], board.start[lane], board.finish[lane]
-    estimate(p, s, run, chosen, switches, ready, start, finish)
-    best = 0
-    for device in range(p.cost.shape[1]):
-        if finish[device] < finish[best]:
-            best = device
-    return int(chosen), best
+    for turn in range(service.tally[LINE]):
+        i = service.line[turn]
+        if run.status[i] != OPEN:
+            continue
+        estimate(p, s, run, i, switches, ready, start, finish)
+        best, least = -1, np.inf
+        for device in range(p.cost.shape[1]):
+            idle = run.running[device] == 0 and run.head[device] == run.tail[device]
+            if finish[device] < least and (idle or not service.how[IDLE]):
+                best, least = device, finish[device]
+        if best >= 0:
+            return int(i), best
+    return WAIT, 0
 
 
 @step
-def _value(tables: DispatchTables, s: State, run: Progress) -> float:
+def _value(service: Service, s: State, run: Progress) -> float:
     """Mean time from the jobs' arrivals to their last finishes in a finished run [s]; changes the jobs' bounds."""
-    for j in range(len(tables.came)):
-        tables.bound[j] = tables.came[j]
+    for j in range(len(service.came)):
+        service.bound[j] = service.came[j]
     for i in range(len(run.status)):
-        tables.bound[tables.job[i]] = max(tables.bound[tables.job[i]], s.finish[i])
-    return mean_time(tables.bound, tables.came)
+        service.bound[service.job[i]] = max(service.bound[service.job[i]], s.finish[i])
+    total = 0.0
+    for j in range(len(service.came)):
+        total += (service.bound[j] - service.came[j]) * service.share[j]
+    return float(total / service.past[2])
 
 
 @step
-def _clear(tables: DispatchTables, board: DispatchState, run: Progress, lane: int) -> None:
+def _clear(service: Service, board: DispatchState, run: Progress, lane: int) -> None:
     """Set a lane to the beginning of an episode; the reference must be in place."""
     board.turn[lane] = 0
     board.scale[lane] = scale_of(board.reference[lane])
-    for j in range(len(tables.came)):
-        tables.bound[j] = max(run.clock[0], tables.came[j])
-    board.bound[lane] = mean_time(tables.bound, tables.came)
+    for j in range(len(service.came)):
+        service.bound[j] = max(run.clock[0], service.came[j])
+    board.bound[lane] = mean_time(service, service.bound, service.past[0])
     board.potential[lane] = board.reference[lane]
 
 
 # A job that has not ended ends later than now. Jobs that are not known yet count 0.
 @step
 def _pay(
-    tables: DispatchTables,
+    service: Service,
     s: State,
     run: Progress,
     board: DispatchState,
@@ -183,12 +189,13 @@ def _pay(
     sparse: bool,
 ) -> None:
     """Pay the decrease of the potential or, for sparse rewards, the whole return at the end."""
-    for i in range(len(run.status)):
-        if run.status[i] < DONE and tables.release[i] <= run.clock[0]:
-            tables.bound[tables.job[i]] = max(tables.bound[tables.job[i]], run.clock[0])
-    board.bound[lane] = mean_time(tables.bound, tables.came)
+    for k in range(service.tally[LIVE]):
+        i = service.live[k]
+        if run.status[i] < DONE:
+            service.bound[service.job[i]] = max(service.bound[service.job[i]], run.clock[0])
+    board.bound[lane] = mean_time(service, service.bound, service.past[0])
     before = board.potential[lane]
-    value = _value(tables, s, run) if over else 0.0
+    value = _value(service, s, run) if over else 0.0
     board.potential[lane] = value if over else board.bound[lane]
     total = before - board.potential[lane]
     if sparse:

@@ -62,7 +62,7 @@ def improve(
         count, source, target, passed, chance = 0, -1, -1, 0, draw(plan)
         if chance < REGIONS:
             count = _move(p, run, plan)
-        elif chance < REGIONS + JOBS and len(tables.came) > 1:
+        elif chance < REGIONS + JOBS and len(tables.service.came) > 1:
             passed = _pass(tables, plan)
         else:
             source, target = _turn(p, plan)
@@ -134,7 +134,7 @@ def _pass(tables: DispatchTables, plan: Plan) -> int:
     n = plan.many[0]
     width = min(n, 2 << _among(plan, WINDOWS))
     first = _among(plan, n - width + 1)
-    job = tables.job[plan.order[first + _among(plan, width)]]
+    job = tables.service.job[plan.order[first + _among(plan, width)]]
     ahead, changed = draw(plan) < 0.5, 0
     for at in range(n):
         plan.before[at] = plan.order[at]
@@ -142,7 +142,7 @@ def _pass(tables: DispatchTables, plan: Plan) -> int:
     for one in range(2):
         for k in range(first, first + width):
             i = plan.before[k]
-            if (tables.job[i] == job) == (ahead == (one == 0)):
+            if (tables.service.job[i] == job) == (ahead == (one == 0)):
                 changed += plan.order[at] != i
                 plan.order[at], plan.turn[i] = i, at
                 at += 1

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hetgym._sums import summed
+from hetgym._input.files import as_path, read_text
+from hetgym._text import brief
 from hetgym._types import FloatArray, IntArray
-from hetgym.envs.place.instance import heft_makespan
-from hetgym.errors import ConfigError
+from hetgym.errors import ConfigError, shown
 from hetgym.problem import Problem
-from hetgym.sim import Runtime
 from hetgym.weights import SharedWeights
+
+_LARGEST = 1 << 26  # Most bytes of a file of times
+_NAMED = 64  # Most problems whose names the name of all together has
 
 
 def side_by_side(problems: Sequence[Problem]) -> Problem:
@@ -57,7 +61,7 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
         output_bytes=joined("output_bytes"),
         operator_names=[f"job{k}/{name}" for k, problem in enumerate(problems) for name in problem.operator_names],
         operator_kinds=[kind for problem in problems for kind in problem.operator_kinds],
-        name=" + ".join(problem.name for problem in problems),
+        name=_title(problems),
         occupancy=joined("occupancy"),
         notes=tuple(dict.fromkeys(note for problem in problems for note in problem.notes)),
         shared_weights=SharedWeights.of(
@@ -71,47 +75,114 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
     )
 
 
-def arrivals(problems: Sequence[Problem], gap: float, rng: np.random.Generator) -> FloatArray:
-    """Arrival times of several jobs' operators: the first job arrives at once, the others in a Poisson process.
+def _title(problems: Sequence[Problem]) -> str:
+    """Name of several problems together; only the first few are named."""
+    named = " + ".join(problem.name for problem in problems[:_NAMED])
+    return named if len(problems) <= _NAMED else f"{named} + {len(problems) - _NAMED} more"
 
-    Args:
-        gap: mean time from one arrival to the next [s].
 
-    Returns:
-        [n] time at which each operator becomes known [s].
+def numbers(name: str, values: Any) -> FloatArray | None:
+    """An array of numbers from a list; None stays None. Raises ConfigError: not a list of finite numbers from 0 on."""
+    if values is None:
+        return None
+    try:
+        found = np.array(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        found = np.zeros(0)
+    if found.ndim != 1 or not len(found) or not (np.isfinite(found) & (found >= 0)).all():
+        raise ConfigError(f"{name} is {shown(values)}; it must be a list of finite numbers, none of them negative")
+    return found
+
+
+def times_of(path: str | os.PathLike[str]) -> list[str]:
+    """The words of a file of times [s], which blanks, commas or line ends separate; text after ``#`` is a comment.
+
+    Raises:
+        ConfigError: the file cannot be read.
     """
-    moments = np.cumsum([0.0, *(rng.exponential(gap) for _ in problems[1:])])
-    return np.repeat(moments, [problem.num_operators for problem in problems])
+    text = read_text(as_path(path, "a file of times", ConfigError), _LARGEST, ConfigError)
+    return [word for line in text.splitlines() for word in line.partition("#")[0].replace(",", " ").split()]
+
+
+def poisson(count: int, gap: float, rng: np.random.Generator) -> FloatArray:
+    """[count] arrivals of jobs [s]: the first at once, the others in a Poisson process of a mean gap [s]."""
+    return np.cumsum([0.0, *(rng.exponential(gap) for _ in range(count - 1))])
+
+
+def mean_work(problems: Sequence[Problem]) -> float:
+    """Mean work of problems: the time that all operators of one take, shared out among the devices [s]."""
+    return float(np.mean([problem.mean_cost.sum() / problem.num_devices for problem in problems]))
 
 
 class Jobs(NamedTuple):
-    """The jobs whose ends the objective averages: all that arrive, or a single one for the whole run."""
+    """Jobs: all that arrive, or a single one for the whole run."""
 
     job: IntArray  # [n] job of each operator
     came: FloatArray  # [j] arrival of each job [s]
+    weight: FloatArray  # [j] weight of each job
 
 
-def deadlines(
-    problems: Sequence[Problem], release: FloatArray, factor: float, runtime: Runtime
-) -> tuple[Jobs, FloatArray]:
-    """All jobs, and [j] their deadlines: the arrival, and a multiple of the makespan of HEFT for the job alone [s].
+@dataclass(frozen=True)
+class JobTimes:
+    """The times that the jobs of an episode took."""
+
+    arrival: FloatArray  # [j] time at which each job arrived [s]
+    end: FloatArray  # [j] time at which its last operator finished [s]
+    weight: FloatArray  # [j] its weight
+
+    __repr__ = brief
+
+    @property
+    def flow(self) -> FloatArray:
+        """[j] flow time of each job, from its arrival to its end [s]."""
+        return self.end - self.arrival
+
+    @property
+    def mean(self) -> float:
+        """Mean flow time [s]."""
+        return float(self.flow.mean())
+
+    @property
+    def weighted(self) -> float:
+        """Mean flow time, weighted by the jobs' weights [s]."""
+        return float(np.average(self.flow, weights=self.weight))
+
+
+def job_times(jobs: Jobs, finish: FloatArray) -> JobTimes:
+    """The times that jobs took, by the finish of each operator [n] [s]."""
+    end = np.zeros(len(jobs.came))
+    np.maximum.at(end, jobs.job, finish)
+    return JobTimes(jobs.came, end, jobs.weight)
+
+
+def arriving(problems: Sequence[Problem], release: FloatArray, weights: FloatArray | None = None) -> Jobs:
+    """The jobs that arrive: the problems, or the connected components of a single one.
 
     Args:
         release: [n] time at which each operator becomes known [s].
-    """
-    jobs = counted(problems, release, "job-time")
-    return jobs, jobs.came + factor * np.array([heft_makespan(problem, runtime) for problem in problems])
+        weights: [j] weights of the jobs; None: they are equal.
 
-
-def counted(problems: Sequence[Problem], release: FloatArray, objective: str) -> Jobs:
-    """The jobs whose ends an objective averages.
-
-    Args:
-        release: [n] time at which each operator becomes known [s].
-        objective: ``"makespan"`` or ``"job-time"``.
+    Raises:
+        ConfigError: another number of weights than of jobs.
     """
     sizes = [problem.num_operators for problem in problems]
-    if objective == "makespan":
-        return Jobs(np.zeros(summed(sizes), np.int32), np.zeros(1))
-    first = np.cumsum([0, *sizes[:-1]])
-    return Jobs(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), release[first])
+    several = len(problems) > 1
+    job = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes) if several else problems[0].component
+    return jobs_of(job, release, weights)
+
+
+def jobs_of(job: IntArray, release: FloatArray, weights: FloatArray | None = None) -> Jobs:
+    """Jobs by the job of each operator [n] and the time at which it becomes known [n] [s]; see :func:`arriving`."""
+    count = int(job.max()) + 1
+    came = np.full(count, np.inf)
+    np.minimum.at(came, job, release)
+    if weights is not None and len(weights) != count:
+        raise ConfigError(f"{len(weights)} weights for {count} jobs; give one for each")
+    if weights is not None and not (weights > 0).all():
+        raise ConfigError(f"weights must be positive, not {shown(weights.min())}")
+    return Jobs(job, came, np.ones(count) if weights is None else weights)
+
+
+def together(jobs: Jobs) -> Jobs:
+    """All operators as one job from time 0 on, whose end is the makespan."""
+    return Jobs(np.zeros_like(jobs.job), np.zeros(1), np.ones(1))

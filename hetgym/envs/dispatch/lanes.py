@@ -21,16 +21,18 @@ from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.sources import Source, listed
 from hetgym.envs.dispatch import state as states
 from hetgym.envs.dispatch.completion import dispatch_and_complete, dispatch_and_plan
-from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
+from hetgym.envs.dispatch.conditions import Conditions, Drawn, deadlines, given, noisy, with_changes
 from hetgym.envs.dispatch.dynamics import dispatch
-from hetgym.envs.dispatch.jobs import Jobs, arrivals, counted, deadlines, side_by_side
+from hetgym.envs.dispatch.jobs import Jobs, arriving, job_times, numbers, side_by_side, together
 from hetgym.envs.dispatch.observation import DispatchDeviceColumn, dispatch_space
 from hetgym.envs.dispatch.rendering import dispatch_text
 from hetgym.envs.dispatch.rollouts import ROLLOUTS, new_rollouts
+from hetgym.envs.dispatch.service import Service, new_service
 from hetgym.envs.dispatch.state import DispatchTables
-from hetgym.envs.place.instance import ScheduleInstance, heft_makespan, prepare
+from hetgym.envs.place.instance import ScheduleInstance, prepare
+from hetgym.envs.place.objective import Weighed
 from hetgym.envs.place.observation import DeviceColumn, fixed
-from hetgym.envs.place.rules import ScheduleRules
+from hetgym.envs.place.rules import JOB_TIME, ScheduleRules
 from hetgym.envs.place.state import PROBLEM
 from hetgym.errors import ConfigError
 from hetgym.planning import ranks
@@ -42,9 +44,11 @@ from hetgym.sim.progress import RUNNING, launch_order, new_sharing
 from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
 from hetgym.workloads import as_problem
+from hetgym.workloads.job_shops import known_optimum
 
 _SPARE_RUNS = 4  # runs on a problem that are kept though no lane uses them
-_SAMPLE = 16  # generated problems whose mean makespan is the unit of gaps between arrivals
+_SAMPLE = 16  # generated problems whose mean makespan or work is the unit of gaps between arrivals
+_LISTS = ("arrivals", "release", "weights")  # options of a reset that are lists of numbers
 
 
 class Run(NamedTuple):
@@ -62,7 +66,7 @@ class Prepared(NamedTuple):
 
     instance: ScheduleInstance  # the problem with its ranks and its reference
     drawn: Drawn  # the conditions
-    jobs: Jobs  # whose ends count
+    jobs: Jobs  # the jobs that arrive
     arrays: records.Entry  # of the problem, for kernels
     tables: records.Entry  # DispatchTables as they are at the beginning; runs have their own
     shown: dict[str, npt.NDArray[Any]]  # the fixed part of the observations, by key
@@ -79,7 +83,7 @@ class DispatchLanes(RecordLanes):
 
     kind = "dispatch"
     narrow = (*RecordLanes.narrow, "now")
-    options = ("problem", "conditions", "gap")
+    options = ("problem", "conditions", "gap", "arrivals", "release", "weights")
     sizes = ("devices",)  # they number the actions
 
     def __init__(
@@ -92,7 +96,7 @@ class DispatchLanes(RecordLanes):
         level: str,
         sparse: bool,
     ) -> None:
-        k, d = conditions.candidates, padding.devices
+        k, d = conditions.offered(source.items), padding.devices
         super().__init__(count, dispatch_space(padding, k), level, k * d + 1)
         self.source, self.rules, self.conditions, self.padding = source, rules, conditions, padding
         self.sparse = sparse
@@ -101,13 +105,17 @@ class DispatchLanes(RecordLanes):
         self._drawn: list[Drawn | None] = [None] * count
         self._entropy = [0] * count
         self._gaps: list[float | None] = [None] * count
+        self._given: list[dict[str, tuple[float, ...]]] = [{}] * count
+        self._arrived: list[Jobs | None] = [None] * count
         self._due: list[tuple[Jobs, FloatArray] | None] = [None] * count
-        self._mean_makespan: float | None = None
+        self._usual: float | None = None
         self._jobs: list[list[Problem]] = [[]] * count
         self._log = np.zeros((count, padding.operators), np.int64)
         self._offered = np.zeros((count, k), np.int64)  # what actions mean, where observations do not show it
         self._held: list[tuple[Run, list[Run] | None] | None] = [None] * count
-        self._calm_always = conditions.calm and rules.simulated.noise == 0.0
+        weighed = rules.weighed
+        self._weighed = None if weighed is None else Weighed(weighed, rules.simulated, count, source.kept(count))
+        self._calm_always = conditions.calm and rules.simulated.noise == 0.0 and rules.objective != JOB_TIME
         self._switches = online_setting(_ONE_OPERATOR, rules.simulated).switches
         self._known: Remembered[Problem, Prepared] = Remembered(source.kept(count))
         self._problems, self._tables = records.Rows(count, PROBLEM), records.Rows(count, states.TABLES)
@@ -138,13 +146,14 @@ class DispatchLanes(RecordLanes):
         Args:
             rng: draws the problems, and the seed of the conditions unless ``options["conditions"]`` gives it.
             options: ``problem``, a problem or a list of jobs; ``conditions``, a whole number; ``gap``, mean time
-                between arrivals [s].
+                between arrivals [s]; ``arrivals`` and ``weights`` of the jobs, ``release`` of the operators.
 
         Raises:
             ConfigError: an unknown option; or a given loss that leaves some operator without a device.
             ProblemError: the problem exceeds the padding.
         """
-        forced, conditions, gap = only_options(options, *self.options)
+        forced, conditions, gap, *values = only_options(options, *self.options)
+        lists = {name: numbers(f"options[{name!r}]", one) for name, one in zip(_LISTS, values, strict=True)}
         problems = [as_problem(one) for one in listed(forced)] if forced is not None else []
         if forced is not None:
             problem = self._together(problems)  # if that is refused, nothing has been drawn
@@ -157,15 +166,16 @@ class DispatchLanes(RecordLanes):
         if forced is None:
             problems = [self.source.draw(rng, lane, seed) for _ in range(self.conditions.jobs)]
             problem = self._together(problems)
-        if self._calm_always and len(problems) == 1:  # nothing is drawn
+        plain = all(values is None for values in lists.values())
+        if self._calm_always and len(problems) == 1 and plain:  # nothing is drawn
             passing = forced is None and self.source.passing(seed)
             known = self._known.get(problem, lambda: self._calm(lane, problem), passing)
             self._entropy[lane], self._gaps[lane] = entropy, None
             self._begin_with(lane, known)
         else:
             if gap is None and len(problems) > 1:
-                gap = self.conditions.gap * self._usual(problems, forced is not None)
-            self._draw(lane, problem, problems, entropy, gap if len(problems) > 1 else None)
+                gap = self._mean_gap(problems, forced is not None)
+            self._draw(lane, problem, problems, entropy, gap if len(problems) > 1 else None, lists)
         self.names[lane], self._jobs[lane] = problem.name, problems
         if self.conditions.deadline > 0:
             release, factor = self.drawn(lane).release, self.conditions.deadline
@@ -179,22 +189,31 @@ class DispatchLanes(RecordLanes):
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
         return problem
 
-    def _usual(self, problems: Sequence[Problem], forced: bool) -> float:
-        """Mean makespan of HEFT for the source's problems, or for those of a reset's options [s]."""
+    def _mean_gap(self, problems: Sequence[Problem], forced: bool) -> float:
+        """Mean time between arrivals [s], by the source's problems or by those of a reset's options."""
         if forced:
-            return float(np.mean([heft_makespan(problem, self.rules.simulated) for problem in problems]))
-        if self._mean_makespan is None:
-            some = self.source.sample(_SAMPLE)
-            self._mean_makespan = float(np.mean([heft_makespan(problem, self.rules.simulated) for problem in some]))
-        return self._mean_makespan
+            return self.conditions.mean_gap(problems, self.rules.simulated)
+        if self._usual is None:
+            self._usual = self.conditions.mean_gap(self.source.sample(_SAMPLE), self.rules.simulated)
+        return self._usual
 
-    def _draw(self, lane: int, problem: Problem, problems: Sequence[Problem], entropy: int, gap: float | None) -> None:
+    def _draw(
+        self,
+        lane: int,
+        problem: Problem,
+        problems: Sequence[Problem],
+        entropy: int,
+        gap: float | None,
+        lists: dict[str, FloatArray | None],
+    ) -> None:
         """Draw the conditions of an episode, play the reference under them, and prepare the lane for the agent."""
         rules, conditions, rng = self.rules, self.conditions, np.random.default_rng(entropy)
         runtime = noisy(rules.simulated, conditions.noise, rng)
-        drawn = given(problem, conditions, runtime, arrivals(problems, gap or 0.0, rng))
+        release, weights = conditions.releases(problems, gap or 0.0, lists, rng)
+        drawn = given(problem, conditions, runtime, release)
         self._entropy[lane], self._gaps[lane] = entropy, gap
-        jobs = counted(problems, drawn.release, conditions.objective)
+        self._given[lane] = {name: tuple(values.tolist()) for name, values in lists.items() if values is not None}
+        jobs = arriving(problems, release, weights)
         order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         if conditions.slow_downs or conditions.losses:
             self._reference(lane, problem, drawn, order, jobs)
@@ -206,17 +225,17 @@ class DispatchLanes(RecordLanes):
         """What an episode without noise, arrivals and changes needs of its problem."""
         drawn = given(problem, self.conditions, self.rules.simulated, np.zeros(problem.num_operators))
         order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
-        jobs = counted([problem], drawn.release, self.conditions.objective)
+        jobs = arriving([problem], drawn.release)
         prepared, held = self._made(lane, problem, drawn, order, jobs), begun(self._held[lane])
         tables = records.entry(states.own_tables(prepared.tables.record))
         return prepared._replace(runs=[held[0]._replace(tables=tables)])  # the reference's, which is over
 
     def _made(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> Prepared:
         """Play the reference under an episode's conditions, and prepare what the agent's episode needs."""
-        reference = self._reference(lane, problem, drawn, order, jobs)
+        service, reference = self._reference(lane, problem, drawn, order, jobs)
         instance = prepare(problem, self.rules.simulated, self.rules.completion, reference)
         blank = fixed(instance, self.padding)
-        tables = states.tables_of(instance, drawn, blank, jobs)
+        tables = states.tables_of(instance, service, blank)
         shown: dict[str, npt.NDArray[Any]] = {key: blank[key] for key in ("links", "device_mask") if key in self.arrays}
         total = blank["devices"][:, DeviceColumn.TOTAL_COST]
         arrays = records.entry(problem.arrays)
@@ -225,7 +244,7 @@ class DispatchLanes(RecordLanes):
     def _begin_with(self, lane: int, prepared: Prepared) -> None:
         """Give a lane its problem, the observation at the beginning of an episode, a run and scratch."""
         instance, drawn, jobs, arrays, tables, shown, total, runs = prepared
-        self._instances[lane], self._drawn[lane] = instance, drawn
+        self._instances[lane], self._drawn[lane], self._arrived[lane] = instance, drawn, jobs
         for key, array in self.arrays.items():
             array[lane] = shown.get(key, -1 if key == "assignment" else 0)
         self.arrays["devices"][lane, :, DispatchDeviceColumn.TOTAL_COST] = total
@@ -239,16 +258,21 @@ class DispatchLanes(RecordLanes):
         self._seat(lane, arrays, run, runs)
         self.state.reference[lane] = instance.reference
         if self.rules.completion != "off":
-            self._give_rollouts(lane, problem, jobs)
+            self._give_rollouts(lane, problem, len(self._tables[lane].service.came))
         if self.conditions.tries > 0:
             self._plans[lane] = states.new_plan(problem.num_operators, problem.num_devices, self._entropy[lane])
 
-    def _reference(self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> float:
-        """Value of a run in which the first open operator always goes to the device of earliest estimated finish."""
-        run = self._run(problem, drawn, states.reference_tables(problem, drawn, order, jobs))
+    def _reference(
+        self, lane: int, problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs
+    ) -> tuple[Service, float]:
+        """The operators of a run at time 0, and the value of the reference's run [s]."""
+        counted = jobs if self.rules.objective == JOB_TIME else together(jobs)
+        again = bool(np.isinf(drawn.factors).any())
+        service = new_service(problem, drawn.release, counted, jobs, self.conditions.rule, order, again)
+        run = self._run(problem, drawn, states.reference_tables(service))
         self._seat(lane, records.entry(problem.arrays), run, None)
         self._dispatch(self.legality.executed, np.arange(self.count) == lane, True)
-        return float(self.state.reference[lane])
+        return service, float(self.state.reference[lane])
 
     def _run(self, problem: Problem, drawn: Drawn, tables: DispatchTables) -> Run:
         """A run at time 0, with tables of its own."""
@@ -269,14 +293,14 @@ class DispatchLanes(RecordLanes):
         self._shares.put(lane, run.sharing)
         self._held[lane] = run, runs
 
-    def _give_rollouts(self, lane: int, problem: Problem, jobs: Jobs) -> None:
+    def _give_rollouts(self, lane: int, problem: Problem, jobs: int) -> None:
         """Give a lane scratch for roll-outs, unless its run has some from an earlier episode."""
         held = begun(self._held[lane])
         run, runs = held
         scratch = run.scratch
         if scratch is None:
             n, d = problem.cost.shape
-            scratch = records.entry(new_rollouts(n, d, len(problem.arrays.link_bandwidth), jobs.came))
+            scratch = records.entry(new_rollouts(n, d, len(problem.arrays.link_bandwidth), jobs))
             self._held[lane] = run._replace(scratch=scratch), runs
         self._spares.put(lane, scratch)
 
@@ -292,6 +316,8 @@ class DispatchLanes(RecordLanes):
             self._log = np.concatenate([self._log, np.zeros_like(self._log)], axis=1)
         self._log[lanes, turns] = actions[lanes]
         self._dispatch(actions, active, False)
+        if self._weighed is not None:
+            self._weighed.pay(self, active)
 
     def _dispatch(self, actions: npt.NDArray[np.int64], active: BoolArray, follow: bool) -> None:
         """Call the kernel of the environment's completion for the active lanes; ``follow`` to play the reference."""
@@ -343,6 +369,10 @@ class DispatchLanes(RecordLanes):
             order=launch_order(self._runs[lane]),
         )
 
+    def ended(self, lane: int) -> Trace:
+        """The run of a finished episode."""
+        return self.trace(lane)
+
     def outcome(self, lane: int) -> dict[str, Any]:
         """Makespan, value and reference [s], SLR, speed-up, the run as a trace and as a schedule, and the replay."""
         instance, trace = self.instance(lane), self.trace(lane)
@@ -350,23 +380,38 @@ class DispatchLanes(RecordLanes):
         value, reference = float(self.state.potential[lane]), instance.reference
         makespan = float(trace.finish.max())
         total = (reference - value) / reference if reference > 0 else 0.0
-        return self._late(lane, trace) | {
-            "makespan": makespan,
-            "value": value,
-            "reference": reference,
-            **self._ratios(lane, makespan),
-            "schedule": Schedule.timed(trace.assignment, trace.order, None, None, "agent"),
-            "trace": trace,
-            "reward_terms": {"reference": 1.0, self.conditions.objective.replace("-", "_"): total - 1.0},
-            "replay": self.replay(
-                lane,
-                self._log[lane, : self.state.turn[lane]].tolist(),
-                makespan,
-                conditions=self._entropy[lane],
-                jobs=len(self._jobs[lane]),
-                gap=self._gaps[lane],
-            ),
-        }
+        arrived = self._arrived[lane]
+        assert arrived is not None
+        times, optimum = job_times(arrived, trace.finish), known_optimum(instance.problem)
+        return (
+            self._late(lane, trace)
+            | {
+                "makespan": makespan,
+                "flow_time": times.mean,
+                "weighted_flow_time": times.weighted,
+                "jobs": times,
+                **({} if optimum is None else {"optimum": optimum}),
+                "value": value,
+                "reference": reference,
+                **self._ratios(lane, makespan),
+                "schedule": Schedule.timed(trace.assignment, trace.order, None, None, "agent"),
+                "trace": trace,
+                "reward_terms": {
+                    "reference": 1.0,
+                    JOB_TIME.replace("-", "_") if self.rules.objective == JOB_TIME else "makespan": total - 1.0,
+                },
+                "replay": self.replay(
+                    lane,
+                    self._log[lane, : self.state.turn[lane]].tolist(),
+                    makespan,
+                    conditions=self._entropy[lane],
+                    jobs=len(self._jobs[lane]),
+                    gap=self._gaps[lane],
+                    **self._given[lane],
+                ),
+            }
+            | ({} if self._weighed is None else self._weighed.found[lane])
+        )
 
     def _ratios(self, lane: int, makespan: float) -> dict[str, float]:
         """SLR and speed-up; nothing under noise, arrivals or changes, which their other sides know nothing of."""

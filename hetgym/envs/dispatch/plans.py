@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._kernels.jit import step
-from hetgym.envs.dispatch.rollouts import Course, Rollouts, mean_time, rewind
+from hetgym.envs.dispatch.rollouts import Course, Rollouts, rewind
+from hetgym.envs.dispatch.service import LINE, mean_time
 from hetgym.envs.dispatch.state import DispatchTables, Plan
 from hetgym.problem import ProblemArrays
 from hetgym.sim.kernel import Switches, book_transfer
@@ -43,8 +44,10 @@ def refresh(tables: DispatchTables, run: Progress, plan: Plan) -> bool:
             plan.order[kept], plan.turn[i] = i, kept
             kept += 1
     known = kept
-    for i in tables.order:
-        if run.status[i] <= OPEN and tables.release[i] <= run.clock[0] and plan.turn[i] < 0:
+    service = tables.service
+    for turn in range(service.tally[LINE]):
+        i = service.line[turn]
+        if plan.turn[i] < 0:
             plan.order[kept], plan.turn[i], plan.device[i] = i, kept, -1
             kept += 1
     plan.many[0] = kept
@@ -54,11 +57,17 @@ def refresh(tables: DispatchTables, run: Progress, plan: Plan) -> bool:
 @step
 def jobs_left(tables: DispatchTables, plan: Plan) -> int:
     """Number of jobs that have operators in the plan."""
-    for j in range(len(tables.left)):
-        tables.left[j] = 0.0
+    service = tables.service
+    if len(service.came) == 1:
+        return int(min(1, plan.many[0]))
     for k in range(plan.many[0]):
-        tables.left[tables.job[plan.order[k]]] = 1.0
-    return int(tables.left.sum())
+        service.left[service.job[plan.order[k]]] = 0.0
+    jobs = 0.0
+    for k in range(plan.many[0]):
+        j = service.job[plan.order[k]]
+        jobs += 1.0 - service.left[j]
+        service.left[j] = 1.0
+    return int(jobs)
 
 
 @step
@@ -122,9 +131,9 @@ def follow(
         The mean time that jobs take, and the mean of finish plus optimistic cost over the operators of the plan [s];
         inf if an operator has no device.
     """
-    now, course = rollouts.now, rollouts.later
+    now, course, service = rollouts.now, rollouts.later, tables.service
     base = max(wait, run.clock[0]) if operator == NOTHING else run.clock[0]
-    rewind(now, course)
+    rewind(now, course, service)
     for chosen in range(len(plan.asked)):
         plan.asked[chosen] = base
     total = 0.0
@@ -150,6 +159,6 @@ def follow(
         course.assignment[i] = chosen
         finish = max(ready, course.free[chosen]) + rollouts.run[i, chosen]
         course.finish[i] = course.free[chosen] = finish
-        course.last[tables.job[i]] = max(course.last[tables.job[i]], finish)
+        course.last[service.job[i]] = max(course.last[service.job[i]], finish)
         total += finish + tables.optimistic[i, chosen]
-    return mean_time(course.last, course.came), total / max(1, plan.many[0])
+    return mean_time(service, course.last, service.past[1]), total / max(1, plan.many[0])

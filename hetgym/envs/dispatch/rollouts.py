@@ -15,6 +15,7 @@ from hetgym._kernels.blanks import blank, example
 from hetgym._kernels.jit import step
 from hetgym._kernels.records import reader, record
 from hetgym._types import FloatArray, IntArray
+from hetgym.envs.dispatch.service import END, FIRST, LINE, LIVE, Service, mean_time
 from hetgym.envs.dispatch.state import DispatchTables
 from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import busy_until, done_after
@@ -38,9 +39,8 @@ class Course(NamedTuple):
     free: Annotated[FloatArray, "d"]  # time at which each device has finished the operators committed to it [s]
     link_free: Annotated[FloatArray, "l"]  # time from which each link is free [s]
     channel_free: Annotated[FloatArray, "2, d"]  # time from which each sending and receiving channel is free [s]
-    # latest finish of each job's operators [s]; of jobs that are not known yet, their arrival
+    # latest finish of each job's operators [s]; only written for jobs that are known and may not have ended
     last: Annotated[FloatArray, "j"]
-    came: Annotated[FloatArray, "j"]  # arrival of each job [s]
     # operators in the order in which the roll-out committed them; as many count as it committed. Of the run: those that
     # are left, by descending priority.
     order: Annotated[IntArray, "n"]
@@ -56,30 +56,32 @@ class Rollouts(NamedTuple):
     ready: Annotated[FloatArray, "d"]  # scratch: the time at which an operator's inputs can be on each device [s]
 
 
-def new_rollouts(operators: int, devices: int, links: int, came: FloatArray) -> Rollouts:
-    """Allocate for the roll-outs of one run whose jobs arrive at ``came`` [j]."""
-    made = blank(Rollouts, n=operators, d=devices, l=links, j=len(came))
-    now, later = (course._replace(last=came.copy(), came=came) for course in (made.now, made.later))
-    return made._replace(now=now, later=later)
+def new_rollouts(operators: int, devices: int, links: int, jobs: int) -> Rollouts:
+    """Allocate for the roll-outs of one run."""
+    return blank(Rollouts, n=operators, d=devices, l=links, j=jobs)
 
 
 ROLLOUTS = example(Rollouts)  # An example of the records that lanes hold
 read_rollouts = reader(ROLLOUTS)
 
 
-# The first loops write what is committed, with the finishes of queued operators as if each device ran them one after
-# the other. The last loop needs these finishes. O(n d + e) and the queues.
+# The first loops write what is committed and may be read, with the finishes of queued operators as if each device ran
+# them one after the other. The others need these finishes. O((d + in-degree) live operators) and the queues.
 @step
 def survey(p: ProblemArrays, tables: DispatchTables, s: State, run: Progress, rollouts: Rollouts) -> None:
     """Write the state of a run, from which roll-outs begin; jobs that are not known yet are left out.
 
     Args:
+        tables: with the service up to date.
         rollouts: written; ``later`` gets what is committed, too.
     """
-    now, course, job = run.clock[0], rollouts.now, tables.job
-    for i in range(len(job)):
-        course.assignment[i] = rollouts.later.assignment[i] = run.assignment[i]
-        course.finish[i] = rollouts.later.finish[i] = s.finish[i] if run.status[i] >= RUNNING else now
+    service = tables.service
+    now, course, tally = run.clock[0], rollouts.now, service.tally
+    for k in range(tally[LIVE]):
+        i = service.live[k]
+        _note(s, run, rollouts, i)
+        for entry in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
+            _note(s, run, rollouts, p.predecessor[entry])
     for device in range(len(course.free)):
         free = busy_until(s, run, device)
         for k in range(run.head[device], run.tail[device]):
@@ -91,15 +93,16 @@ def survey(p: ProblemArrays, tables: DispatchTables, s: State, run: Progress, ro
     for k in range(len(s.link_free)):
         course.link_free[k] = s.link_free[k]
     course.many[0] = course.many[1] = 0
-    for j in range(len(course.last)):
-        course.last[j] = course.came[j]
-    for i in tables.order:
-        if tables.release[i] > now:
-            continue
-        course.last[job[i]] = max(course.last[job[i]], course.finish[i])
+    for j in range(tally[FIRST], tally[END]):
+        course.last[j] = service.ended[j]
+    for k in range(tally[LIVE]):
+        i = service.live[k]
+        j = service.job[i]
+        course.last[j] = max(course.last[j], course.finish[i])
         if run.status[i] > OPEN:
             rollouts.later.missing[i] = 0  # it never opens again, not even if an input is lost and made once more
-            continue
+    for turn in range(tally[LINE]):
+        i = service.line[turn]
         course.missing[i], course.opens[i] = 0, now
         for k in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
             j = p.predecessor[k]
@@ -114,6 +117,14 @@ def survey(p: ProblemArrays, tables: DispatchTables, s: State, run: Progress, ro
         if course.missing[i] == 0:
             course.open[course.many[0]] = i
             course.many[0] += 1
+
+
+@step
+def _note(s: State, run: Progress, rollouts: Rollouts, operator: int) -> None:
+    """Write where an operator is, and when it finishes if it has begun."""
+    finish = s.finish[operator] if run.status[operator] >= RUNNING else run.clock[0]
+    rollouts.now.finish[operator] = rollouts.later.finish[operator] = finish
+    rollouts.now.assignment[operator] = rollouts.later.assignment[operator] = run.assignment[operator]
 
 
 # Each turn commits one operator, and writes its finish and device before any of its readers has a turn, so that nothing
@@ -146,11 +157,12 @@ def play_on(
         The mean time that jobs take, and the mean of finish plus optimistic cost over the operators that were
         committed [s]; inf if the limit broke.
     """
-    now, course, job = rollouts.now, rollouts.later, tables.job
-    rewind(now, course)
+    service = tables.service
+    now, course, job, position = rollouts.now, rollouts.later, service.job, service.turn
+    rewind(now, course, service)
     least = -np.inf if operator >= 0 else wait
     if not by_rank:
-        _reopen(now, course, tables.turn, least)
+        _reopen(now, course, position, least)
     total, count, turn, first = 0.0, 0, 0, operator >= 0
     while first or turn < (now.many[1] if by_rank else course.many[0]):
         i = operator
@@ -176,19 +188,19 @@ def play_on(
         course.finish[i] = course.free[chosen] = finish
         if finish > course.last[job[i]]:
             course.last[job[i]] = finish
-            if limit < np.inf and mean_time(course.last, course.came) >= limit:
+            if limit < np.inf and mean_time(service, course.last, service.past[1]) >= limit:
                 return np.inf, np.inf
         total += finish + tables.optimistic[i, chosen]
         course.order[count] = i
         count += 1
         if not by_rank:
-            _open_readers(p, course, tables.turn, i, finish)
+            _open_readers(p, course, position, i, finish)
     course.many[1] = count
-    return mean_time(course.last, course.came), total / max(1, count)
+    return mean_time(service, course.last, service.past[1]), total / max(1, count)
 
 
 @step
-def rewind(now: Course, course: Course) -> None:
+def rewind(now: Course, course: Course, service: Service) -> None:
     """Set devices, links and jobs to those of the run; what it has committed is there already."""
     for device in range(len(now.free)):
         course.free[device] = now.free[device]
@@ -196,7 +208,7 @@ def rewind(now: Course, course: Course) -> None:
         course.channel_free[1, device] = now.channel_free[1, device]
     for k in range(len(now.link_free)):
         course.link_free[k] = now.link_free[k]
-    for j in range(len(now.last)):
+    for j in range(service.tally[FIRST], service.tally[END]):
         course.last[j] = now.last[j]
 
 
@@ -296,12 +308,3 @@ def _book(p: ProblemArrays, course: Course, switches: Switches, operator: int, d
             _, arrived = book_transfer(p, switches.communication, links, channels, source, device, size, asked)
             ready = max(ready, arrived)
     return float(ready)
-
-
-@step
-def mean_time(last: FloatArray, came: FloatArray) -> float:
-    """Mean time from the jobs' arrivals [j] to their last finishes [j], all in seconds."""
-    total = 0.0
-    for j in range(len(last)):
-        total += last[j] - came[j]
-    return total / len(last)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from hetgym._kernels.jit import step
 from hetgym.envs.core.scaling import CLIP, share
 from hetgym.envs.dispatch.observation import DispatchDeviceColumn
+from hetgym.envs.dispatch.service import AGAIN, TOP
 from hetgym.envs.dispatch.state import DispatchObservation, DispatchTables
 from hetgym.envs.place.observation import OperatorColumn
 from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import backlog
 from hetgym.sim.kernel import State
-from hetgym.sim.progress import RUNNING, Progress
+from hetgym.sim.progress import DONE, RUNNING, Progress
 
 _MOST_COUNTED = 8 * int(CLIP)
 
@@ -27,8 +28,9 @@ def show(
 ) -> None:
     """Write the time, the devices and, if the graph is observed, the operators and edges that are known."""
     seen.now[lane, 0] = share(run.clock[0], scale)
+    _move_front(p, tables, run)
     for device in range(p.cost.shape[1]):
-        _show_device(p, s, run, seen, lane, device, scale)
+        _show_device(p, tables, s, run, seen, lane, device, scale)
     if seen.operators.shape[1] > 0:
         news = _reveal(tables, run, seen, lane)
         _show_operators(s, run, seen, lane, scale)
@@ -37,12 +39,30 @@ def show(
 
 
 @step
+def _move_front(p: ProblemArrays, tables: DispatchTables, run: Progress) -> None:
+    """Move the front past the operators that are done, unless these may have to run once more."""
+    front = tables.front
+    while front[0] < len(run.status) and run.status[front[0]] == DONE and not tables.service.how[AGAIN]:
+        device = run.assignment[front[0]]
+        tables.busy[device] += p.cost[front[0], device]
+        front[1 + device] += 1
+        front[0] += 1
+
+
+@step
 def _show_device(
-    p: ProblemArrays, s: State, run: Progress, seen: DispatchObservation, lane: int, device: int, scale: float
+    p: ProblemArrays,
+    tables: DispatchTables,
+    s: State,
+    run: Progress,
+    seen: DispatchObservation,
+    lane: int,
+    device: int,
+    scale: float,
 ) -> None:
     """Write a device's row."""
-    busy, committed, total = 0.0, 0, 0
-    for i in range(len(run.status)):
+    busy, committed, total = tables.busy[device], tables.front[1 + device], tables.front[0]
+    for i in range(tables.front[0], tables.service.tally[TOP]):
         total += run.assignment[i] >= 0
         if run.assignment[i] == device:
             committed += 1
@@ -63,7 +83,7 @@ def _reveal(tables: DispatchTables, run: Progress, seen: DispatchObservation, la
     """Write the rows of operators that have been released; return true if there are new ones."""
     news = False
     for i in range(len(run.status)):
-        if not tables.known[i] and tables.release[i] <= run.clock[0]:
+        if not tables.known[i] and tables.service.release[i] <= run.clock[0]:
             tables.known[i] = news = True
             seen.operator_mask[lane, i] = 1
             for column in range(tables.operators.shape[1]):

@@ -17,11 +17,10 @@ from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean
 from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array, IntArray
-from hetgym.envs.dispatch.conditions import Drawn
-from hetgym.envs.dispatch.jobs import Jobs
+from hetgym.envs.dispatch.service import Service, begin_service, own_service
 from hetgym.envs.place.instance import ScheduleInstance
 from hetgym.envs.place.state import PROBLEM
-from hetgym.problem import Problem, ProblemArrays
+from hetgym.problem import ProblemArrays
 from hetgym.sim.decisions import new_run, restart
 from hetgym.sim.kernel import State, Switches
 from hetgym.sim.progress import Progress, Sharing
@@ -31,23 +30,17 @@ from hetgym.sim.progress import Progress, Sharing
 class DispatchTables(NamedTuple):
     """One episode's tables for kernels.
 
-    Only ``order``, ``turn``, ``bound``, ``left``, ``spare`` and ``known`` change. A run has one job if the objective is
-    the makespan, whatever it is made of.
+    Only ``known``, ``front``, ``busy`` and parts of the service change.
     """
 
-    order: Annotated[IntArray, "n"]  # operators by descending priority, in which candidates are offered
+    service: Service  # which operators are known, and the order in which candidates are offered
     rank: Annotated[FloatArray, "n"]  # upward rank [s]
     optimistic: Annotated[FloatArray, "n, d"]  # PEFT's optimistic cost to an exit [s]
     tail: Annotated[FloatArray, "n, d"]  # proven least time from the operator's finish to the end [s]
     bonus: Annotated[FloatArray, "n, d"]  # added to finish times when the completion compares devices [s]
-    turn: Annotated[IntArray, "n"]  # position of each operator in `order`
-    release: Annotated[FloatArray, "n"]  # time at which each operator becomes known [s]
-    work: Annotated[FloatArray, "n"]  # mean run time [s]
-    job: Annotated[IntArray, "n"]  # job of each operator
-    came: Annotated[FloatArray, "j"]  # arrival of each job [s]; 0 if the objective is the makespan
-    bound: Annotated[FloatArray, "j"]  # estimated lower bound on each job's end, given the committed operators [s]
-    left: Annotated[FloatArray, "j"]  # scratch: what is left of each job
-    spare: Annotated[IntArray, "n"]  # scratch
+    # the first operator that is not done, and how many of those before it each device has run
+    front: Annotated[IntArray, "1 + d"]
+    busy: Annotated[FloatArray, "d"]  # run time of those on each device, by the costs [s]
     known: Annotated[BoolArray, "n"]  # true if its row has been written
     operators: Annotated[Float32Array, "N, 12"]  # rows of the operators to be written once they are known
     costs: Annotated[Float32Array, "N, D"]  # run times to be written once their operators are known
@@ -55,60 +48,40 @@ class DispatchTables(NamedTuple):
     transfer: Annotated[Float32Array, "E"]  # mean transfer times to be written with the edges
 
 
-def tables_of(
-    instance: ScheduleInstance, drawn: Drawn, blank: Mapping[str, npt.NDArray[Any]], jobs: Jobs
-) -> DispatchTables:
+def tables_of(instance: ScheduleInstance, service: Service, blank: Mapping[str, npt.NDArray[Any]]) -> DispatchTables:
     """The tables of an episode.
 
     Args:
         blank: the fixed part of its observations, see :func:`hetgym.envs.place.observation.fixed`.
     """
-    n = instance.problem.num_operators
-    turn = np.empty(n, np.int32)
-    turn[instance.order] = np.arange(n, dtype=np.int32)
+    n, d = instance.problem.cost.shape
     tables = DispatchTables(
-        order=instance.order.copy(),
+        service=service,
         rank=instance.upward,
         optimistic=instance.optimistic,
         tail=instance.tail,
         bonus=instance.bonus,
-        turn=turn,
-        release=drawn.release,
-        work=instance.problem.mean_cost,
-        job=jobs.job,
-        came=jobs.came,
-        bound=jobs.came.copy(),
-        left=np.zeros(len(jobs.came)),
-        spare=np.zeros(n, np.int32),
+        front=np.zeros(1 + d, np.int32),
+        busy=np.zeros(d),
         known=np.zeros(n, np.bool_),
         operators=blank["operators"],
         costs=blank["costs"],
         edges=blank["edges"],
         transfer=blank["edge_transfer"],
     )
-    return DispatchTables._make(np.ascontiguousarray(array) for array in tables)
+    arrays: Any = tables[1:]
+    return DispatchTables(service, *map(np.ascontiguousarray, arrays))
 
 
 def own_tables(tables: DispatchTables) -> DispatchTables:
     """The same tables with copies of those that an episode changes."""
-    changed = ("order", "turn", "bound", "left", "spare", "known")
-    return tables._replace(**{name: getattr(tables, name).copy() for name in changed})
+    changed = {name: getattr(tables, name).copy() for name in ("known", "front", "busy")}
+    return tables._replace(service=own_service(tables.service), **changed)
 
 
-def reference_tables(problem: Problem, drawn: Drawn, order: IntArray, jobs: Jobs) -> DispatchTables:
-    """Tables with nothing but the order and the jobs, which is enough to play the reference."""
-    n = problem.num_operators
-    return TABLES._replace(
-        order=order.copy(),
-        turn=np.zeros(n, np.int32),
-        release=drawn.release,
-        work=problem.mean_cost,
-        job=jobs.job,
-        came=jobs.came,
-        bound=jobs.came.copy(),
-        left=np.zeros(len(jobs.came)),
-        spare=np.zeros(n, np.int32),
-    )
+def reference_tables(service: Service) -> DispatchTables:
+    """Tables with nothing but the service, which is enough to play the reference."""
+    return TABLES._replace(service=own_service(service))
 
 
 @record
@@ -218,8 +191,9 @@ def begin_again(
 ) -> None:
     """Return a run without late operators and changes to time 0, and ``changed``, its own tables, to ``given``."""
     restart(p, s, run, sharing)
-    for i in range(len(given.order)):
-        changed.order[i], changed.turn[i] = given.order[i], given.turn[i]
-        changed.spare[i], changed.known[i] = given.spare[i], given.known[i]
-    for j in range(len(given.bound)):
-        changed.bound[j], changed.left[j] = given.bound[j], given.left[j]
+    begin_service(changed.service, given.service)
+    for i in range(len(given.known)):
+        changed.known[i] = given.known[i]
+    for device in range(len(given.busy)):
+        changed.busy[device] = changed.front[device] = 0
+    changed.front[len(given.busy)] = 0

@@ -110,6 +110,9 @@ class HetScheduleEnv(ScheduleEnv, arguments=HetScheduleArguments):
         completion: the heuristic that completes the schedule for the ``completion`` feature: ``"eft+oct"``, ``"eft"``
             or ``"off"``. It costs a roll-out for each action, which takes most of the time of a step.
         memory: ``"ignore"`` or ``"mask"``.
+        objective: ``"makespan"``; or ``"energy"``, ``"cost"`` or weights such as ``"makespan=1,energy=1"``, see
+            :func:`hetgym.sim.objective`. Then the reward is 0 until the end, where it is one minus the objective
+            relative to HEFT's plan; ``info`` also holds ``objective``, that ratio, ``energy`` [J] and ``cost``.
         <<common>>
         <<padding>>
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,

@@ -21,6 +21,7 @@ from hetgym.envs.core.sources import Source
 from hetgym.envs.place.completion import place_and_complete
 from hetgym.envs.place.dynamics import decoded, place
 from hetgym.envs.place.instance import ScheduleInstance, prepare
+from hetgym.envs.place.objective import Weighed
 from hetgym.envs.place.observation import OperatorColumn, fixed, place_space, turns
 from hetgym.envs.place.rendering import partial_trace, place_text
 from hetgym.envs.place.rules import PlaceRules
@@ -80,7 +81,8 @@ class PlaceLanes(RecordLanes):
         self._sized: list[Timelines | None] = [None] * count
         self._unused: dict[tuple[int, ...], list[Timelines]] = {}
         self._orders: list[tuple[int, ...] | None] = [None] * count
-        self._told = False
+        self._told, weighed = False, rules.weighed
+        self._weighed = None if weighed is None else Weighed(weighed, rules.simulated, count, source.kept(count))
         self._lanes = self._all_lanes()
 
     def _all_lanes(self) -> records.Rows:
@@ -105,11 +107,9 @@ class PlaceLanes(RecordLanes):
         prepared = self._known.get(problem, lambda: self._prepare(problem), passing)
         if prepared.settled and not self._told:
             self._told = True
-            at_once = int((np.diff(problem.arrays.predecessor_pointer) == 0).sum())
             warnings.warn(
                 f"each operator of {problem.name!r} can run on one device only: HetSchedule-v0 has nothing to decide; "
-                f"HetDispatch-v0 decides the order of operators, and candidates={at_once} offers it all that are ready "
-                "at the start",
+                "HetDispatch-v0 decides the order of operators",
                 HetgymWarning,
                 stacklevel=4,
             )
@@ -144,6 +144,8 @@ class PlaceLanes(RecordLanes):
         if not self._exact:
             for lane in ended.tolist():
                 self._finish(lane)
+        if self._weighed is not None:
+            self._weighed.pay(self, active)
 
     def _prepare(self, problem: Problem) -> Prepared:
         """An instance, its tables, and the fixed part of its observations."""
@@ -247,7 +249,11 @@ class PlaceLanes(RecordLanes):
             "schedule": self.schedule(lane),
             "reward_terms": {"reference": 1.0, "makespan": total - 1.0},
             "replay": self.replay(lane, actions, makespan, order=self._orders[lane]),
-        }
+        } | ({} if self._weighed is None else self._weighed.found[lane])
+
+    def ended(self, lane: int) -> Trace:
+        """The run of a finished episode's schedule."""
+        return simulate(self.problem(lane), self.schedule(lane), self.rules.simulated)
 
     def frame(self, lane: int, mode: str) -> Any:
         """A text or a Gantt chart of the lane's state."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from hetgym.envs.core.arguments import Arguments
-from hetgym.sim import Runtime
+from hetgym.errors import unknown_name
+from hetgym.sim import Objective, Runtime
+from hetgym.sim import objective as as_objective
+from hetgym.sim.objective import OBJECTIVES
 from hetgym.sim.runtime import runtime as as_runtime
+
+JOB_TIME = "job-time"
 
 
 @dataclass(frozen=True)
@@ -17,15 +22,27 @@ class ScheduleRules(Arguments):
     _: KW_ONLY
     runtime: str | Runtime = "classic"  # the simulated runtime: a preset's name or a Runtime
     completion: Literal["off", "eft", "eft+oct"] = "eft+oct"
+    objective: str | Objective = "makespan"
+
+    job_times: ClassVar[bool] = False  # true if the mean time of jobs may be the objective, too
 
     def __post_init__(self) -> None:
         super().__post_init__()
         as_runtime(self.runtime)
+        known = (*OBJECTIVES, JOB_TIME) if self.job_times else OBJECTIVES
+        if isinstance(self.objective, str) and self.objective not in known and "=" not in self.objective:
+            raise unknown_name("objective", self.objective, known)
+        _ = self.weighed  # refuses what is no objective
 
     @property
     def simulated(self) -> Runtime:
         """The runtime as an object."""
         return as_runtime(self.runtime)
+
+    @property
+    def weighed(self) -> Objective | None:
+        """The objective where energy or rent count; None for the makespan and the time of jobs."""
+        return None if self.objective in ("makespan", JOB_TIME) else as_objective(self.objective)
 
 
 @dataclass(frozen=True)

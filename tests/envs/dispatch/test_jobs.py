@@ -8,7 +8,8 @@ import pytest
 import hetgym
 from hetgym import Problem
 from hetgym.envs import HetDispatchEnv
-from hetgym.envs.dispatch.jobs import arrivals, counted, deadlines, side_by_side
+from hetgym.envs.dispatch.conditions import deadlines
+from hetgym.envs.dispatch.jobs import arriving, poisson, side_by_side, together
 from hetgym.errors import ConfigError
 from hetgym.sim import SlowDown
 from hetgym.workloads import textbook
@@ -42,14 +43,14 @@ def test_jobs_side_by_side() -> None:
 def test_jobs_arrive_in_a_poisson_process_and_end_by_deadlines_of_their_own() -> None:
     one, two = textbook("topcuoglu"), hetgym.Problem.from_arrays([[2.0, 2.0, 2.0]] * 3, [])
     jobs, draws = [one, two, two], np.random.default_rng(0)
-    release = arrivals(jobs, 5.0, np.random.default_rng(0))
     second = draws.exponential(5.0)
     third = second + draws.exponential(5.0)
-    assert release.tolist() == [0.0] * 10 + [second] * 3 + [third] * 3
+    assert poisson(3, 5.0, np.random.default_rng(0)).tolist() == [0.0, second, third]
+    release = np.repeat([0.0, second, third], [10, 3, 3])
     every, due = deadlines(jobs, release, 1.5, hetgym.Runtime())
     assert every.job.tolist() == [0] * 10 + [1] * 3 + [2] * 3 and every.came.tolist() == [0.0, second, third]
     assert due.tolist() == [1.5 * 80.0, second + 1.5 * 2.0, third + 1.5 * 2.0]
-    whole = counted(jobs, release, "makespan")
+    whole = together(arriving(jobs, release))
     assert not whole.job.any() and len(whole.job) == 16 and whole.came.tolist() == [0.0]
 
 
