@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hetgym.errors import ConfigError
+from hetgym.agents.import_paths import found_at, is_import_path
+from hetgym.errors import ConfigError, shown, unknown_name
 from hetgym.planning.baseline import resolve
 
 OPTIONAL = ("start", "rule", "threads")  # Fields of a recipe that not all algorithms read
@@ -48,7 +49,24 @@ class Algorithm:
 ALGORITHMS: dict[str, Algorithm] = {}  # Name in recipes -> algorithm; `hetgym.agents.trainers` enters hetgym's own
 
 
+def algorithm_of(name: str) -> Algorithm:
+    """An algorithm by its name in the table or by its import path.
+
+    Raises:
+        UnknownName: no such algorithm.
+        ConfigError: the import path leads to no :class:`Algorithm`.
+    """
+    if is_import_path(name):
+        found = found_at(name, "algorithm", load=True)
+        if not isinstance(found, Algorithm):
+            raise ConfigError(f"algorithm {shown(name)} is {shown(found)}; it must be a hetgym.agents.Algorithm")
+        return found
+    if name not in ALGORITHMS:
+        raise unknown_name("algorithm", name, ALGORITHMS)
+    return ALGORITHMS[name]
+
+
 def check_workers(algorithm: str) -> None:
     """Refuse, by ConfigError, to share the work of an algorithm that trains in one process."""
-    if not ALGORITHMS[algorithm].shares:
+    if not algorithm_of(algorithm).shares:
         raise ConfigError(f"{algorithm} trains in one process, without --ray")

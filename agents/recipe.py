@@ -12,7 +12,7 @@ from hetgym._input.config import check_number, read
 from hetgym._input.files import as_path
 from hetgym._input.parts import part
 from hetgym._input.yaml import load_yaml
-from hetgym.agents.algorithms import ALGORITHMS, OPTIONAL
+from hetgym.agents.algorithms import OPTIONAL, algorithm_of
 from hetgym.agents.sizes import Sizes
 from hetgym.envs.core.registry import ENVIRONMENTS
 from hetgym.errors import ConfigError, suggestion, unknown_name
@@ -62,7 +62,8 @@ class Recipe:
     """A training run.
 
     Attributes:
-        algorithm: one of :data:`~hetgym.agents.algorithms.ALGORITHMS`.
+        algorithm: one of :data:`~hetgym.agents.algorithms.ALGORITHMS`, or the import path of an
+            :class:`~hetgym.agents.Algorithm`, such as ``my_package.module:NAME``.
         env: id of the environment.
         steps: budget of steps, summed over the lanes.
         description: a line for ``hetgym list recipes``.
@@ -104,14 +105,12 @@ class Recipe:
     evaluation: Evaluation = field(default_factory=Evaluation)
 
     def __post_init__(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            raise unknown_name("algorithm", self.algorithm, ALGORITHMS)
+        algorithm = algorithm_of(self.algorithm)
         if self.env not in ENVIRONMENTS:
             raise unknown_name("environment", self.env, ENVIRONMENTS)
         for name in ("steps", "lanes", "threads", "checkpoint_every"):
             check_number(getattr(self, name), name, ConfigError, minimum=1)
         check_number(self.seed, "seed", ConfigError, maximum=2**31 - 1)
-        algorithm = ALGORITHMS[self.algorithm]
         if algorithm.env not in ("", self.env):
             raise ConfigError(f"{self.algorithm} trains for {algorithm.env}, not for {self.env}")
         fresh = {"start": "", "rule": {}, "threads": 1}
@@ -128,7 +127,7 @@ class Recipe:
         Raises:
             ConfigError: an unknown setting, or one of the wrong type.
         """
-        return read(ALGORITHMS[self.algorithm].schema(), self.settings, "settings")
+        return read(algorithm_of(self.algorithm).schema(), self.settings, "settings")
 
     def environment(self, evaluation: bool = False) -> dict[str, Any]:
         """Arguments of the environment, as Python objects.

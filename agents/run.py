@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from hetgym._input.files import atomic_write, read_text
 from hetgym._input.json import noun, parse
 from hetgym._input.yaml import SIZE_LIMIT
-from hetgym.agents.algorithms import ALGORITHMS, check_workers
+from hetgym.agents.algorithms import algorithm_of, check_workers
 from hetgym.agents.checkpoint import Checkpoint
 from hetgym.agents.curves import Curves
 from hetgym.agents.distributed.crew import RayCluster
@@ -124,7 +124,7 @@ class TrainingRun:
         Returns:
             The trained network; its policy is written to ``policy.safetensors``.
         """
-        network = ALGORITHMS[self.recipe.algorithm].train()(self)
+        network = algorithm_of(self.recipe.algorithm).train()(self)
         self.curves.close()
         return network
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from hetgym._input.config import check_number
-from hetgym.errors import ConfigError
+from hetgym.agents.import_paths import is_import_path
+from hetgym.errors import ConfigError, shown
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,9 @@ class Sizes:
         hidden: size of the hidden layers of the heads.
         embedding: size of the encoder's embeddings; not used at the level ``candidates``.
         layers: number of the encoder's layers; not used at the level ``candidates``.
+        features: import path of the class that describes actions, derived from
+            :class:`~hetgym.agents.networks.ActionFeatures`, such as ``my_package.module:Attention``; empty for that
+            class itself.
 
     Raises:
         ConfigError: an invalid size.
@@ -24,7 +28,10 @@ class Sizes:
     hidden: int = 64
     embedding: int = 32
     layers: int = 2
+    features: str = ""
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            check_number(value, name, ConfigError, minimum=1, maximum=4096)
+        for name in ("hidden", "embedding", "layers"):
+            check_number(getattr(self, name), name, ConfigError, minimum=1, maximum=4096)
+        if self.features and not is_import_path(self.features):
+            raise ConfigError(f"features is {shown(self.features)}; it must be an import path, such as 'module:Name'")

@@ -19,6 +19,7 @@ EXAMPLES = {
     "tianshou_dqn.py": (["--steps", "512"], ["tianshou.algorithm"], "return after"),
     "pufferlib_ppo.py": (["--steps", "4096"], ["pufferlib._C", "pyro"], "return after"),
     "minari_dataset.py": (["own/heft-v0", "--episodes", "2"], ["minari", "h5py"], "2 episodes"),
+    "own_policy.py": (["--steps", "2048"], ["torch", "stable_baselines3"], "own-policy"),
     "own_scheduler.py": (["--schedulers", "mutation,heft"], [], "mutation"),
 }
 """File -> arguments, modules that it needs, a word of its output."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from hetgym._input.config import read
 from hetgym.agents.actions import NEGLIGIBLE
+from hetgym.agents.import_paths import found_at
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.agents.networks.heads import CandidateHead, ValueHead
 from hetgym.agents.networks.pipeline_view import PipelineView
@@ -15,7 +16,7 @@ from hetgym.agents.networks.schedule_views import DispatchView, PlaceView
 from hetgym.agents.networks.split_view import SplitView
 from hetgym.agents.networks.views import Seen, View
 from hetgym.agents.sizes import Sizes
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, shown, unknown_name
 
 VIEWS: dict[str, View] = {
     "place": PlaceView(),
@@ -81,6 +82,23 @@ class ActionFeatures(nn.Module):
         return torch.cat(parts, -1), mask
 
 
+def features_class(sizes: Sizes, load: bool = True) -> type[ActionFeatures]:
+    """The class that describes actions in a network.
+
+    Args:
+        load: true to import the module that the sizes name, false to take it only if it is loaded.
+
+    Raises:
+        ConfigError: there is no such class.
+    """
+    if not sizes.features:
+        return ActionFeatures
+    found = found_at(sizes.features, "features", load)
+    if not isinstance(found, type) or not issubclass(found, ActionFeatures):
+        raise ConfigError(f"features {shown(sizes.features)} is {shown(found)}; derive it from ActionFeatures")
+    return found
+
+
 class ActorCritic(nn.Module):
     r"""Scores actions and values states: :math:`\pi(a) \propto e^{s_a}`, :math:`v`.
 
@@ -92,7 +110,7 @@ class ActorCritic(nn.Module):
         view: name of one of :data:`VIEWS`.
         level: one of :data:`LEVELS`.
         sizes: sizes of its layers.
-        features: module that replaces :class:`ActionFeatures`; its ``size`` is the number of features.
+        features: module that describes actions; by default one of the class that the sizes name.
 
     Shapes:
         - **seen** the environment's observation, [B, …] each.
@@ -104,7 +122,7 @@ class ActorCritic(nn.Module):
     ) -> None:
         super().__init__()
         self.kind, self.level, self.sizes = view, level, sizes or Sizes()
-        self.features = ActionFeatures(view, level, self.sizes) if features is None else features
+        self.features = features_class(self.sizes)(view, level, self.sizes) if features is None else features
         self.actor = CandidateHead(self.features.size, self.sizes.hidden)
         self.critic = ValueHead(self.features.size, self.sizes.hidden)
 
@@ -117,16 +135,19 @@ class ActorCritic(nn.Module):
             where: origin of the card, for messages.
 
         Raises:
-            ConfigError: the card does not describe a network.
+            ConfigError: the card does not describe a network, or names features that are not loaded.
         """
         try:
-            return cls(str(card["view"]), str(card["level"]), read(Sizes, card["sizes"], where, "sizes"))
+            sizes = read(Sizes, card["sizes"], where, "sizes")
+            features_class(sizes, load=False)
+            return cls(str(card["view"]), str(card["level"]), sizes)
         except KeyError as error:
             raise ConfigError(f"{where}: the card has no {error.args[0]!r}") from error
 
     def card(self) -> dict[str, Any]:
         """The description from which :meth:`of_card` builds the network again, as JSON values."""
-        return {"view": self.kind, "level": self.level, "sizes": asdict(self.sizes)}
+        sizes = {name: value for name, value in asdict(self.sizes).items() if value != ""}
+        return {"view": self.kind, "level": self.level, "sizes": sizes}
 
     def begin_as(self, rule: Mapping[str, float]) -> None:
         """Initialise new weights so that the policy prefers the action of the least weighted sum of features.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gymnasium import spaces
 
 from hetgym.agents.networks._torch import Tensor, nn, torch
-from hetgym.agents.networks.actor_critic import ActionFeatures, ActorCritic
+from hetgym.agents.networks.actor_critic import ActorCritic, features_class
 from hetgym.agents.sizes import Sizes
 from hetgym.envs.core.spaces import KindSpace
 from hetgym.errors import ConfigError, require
@@ -34,22 +34,19 @@ class ActionExtractor(BaseFeaturesExtractor):
 
     Args:
         observation_space: space of an environment, with ``observation="graph"`` or ``"candidates"``.
-        hidden, embedding, layers: see :class:`~hetgym.agents.networks.Sizes`.
+        sizes: see :class:`~hetgym.agents.networks.Sizes`.
 
     Shapes:
         - **observations** [B, …] by key.
         - **output** [B, A, F + 1], the last column being the mask.
     """
 
-    describer: type[ActionFeatures] = ActionFeatures
-    """Class of the module that describes actions; a subclass may set another."""
-
-    def __init__(self, observation_space: spaces.Space[Any], **sizes: int) -> None:
+    def __init__(self, observation_space: spaces.Space[Any], **sizes: Any) -> None:
         self.sizes = Sizes(**sizes)
         if not isinstance(observation_space, KindSpace):
             raise ConfigError("this policy takes observation='graph' or 'candidates' of one of hetgym's environments")
         self.kind, self.level = observation_space.kind, observation_space.level
-        features = self.describer(self.kind, self.level, self.sizes)
+        features = features_class(self.sizes)(self.kind, self.level, self.sizes)
         super().__init__(observation_space, features.size + 1)
         self.features = features
 

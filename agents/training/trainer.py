@@ -16,6 +16,7 @@ from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.networks._torch import nn, torch
 from hetgym.agents.run import TrainingRun
 from hetgym.agents.sizes import Sizes
+from hetgym.errors import ConfigError, shown
 
 
 class Learner(abc.ABC):
@@ -25,6 +26,8 @@ class Learner(abc.ABC):
     network: Any
 
     def __init__(self, settings: Any, updates: int, sizes: Sizes, seed: int = 0) -> None:
+        if sizes.features:
+            raise ConfigError(f"this algorithm has a network of its own; leave features={shown(sizes.features)} out")
         self.settings, self.updates, self.seed = settings, updates, seed
         torch.set_num_threads(1)  # rounding of sums depends on how threads split them
         torch.manual_seed(seed)

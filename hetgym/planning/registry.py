@@ -192,6 +192,11 @@ def import_file(path: str | Path) -> ModuleType:
     return module
 
 
+def imported_file(stem: str) -> ModuleType | None:
+    """The module of a file of that stem that :func:`import_file` has run; None if there is none."""
+    return next((module for file, module in reversed(_files.items()) if file.stem == stem), None)
+
+
 @cache
 def _own() -> dict[str, Baseline]:
     """The rows of hetgym's own schedulers."""
