@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hetgym._input.arrays import floats
 from hetgym._input.files import as_path, read_text
 from hetgym._text import brief
 from hetgym._types import FloatArray, IntArray
@@ -85,10 +86,7 @@ def numbers(name: str, values: Any) -> FloatArray | None:
     """An array of numbers from a list; None stays None. Raises ConfigError: not a list of finite numbers from 0 on."""
     if values is None:
         return None
-    try:
-        found = np.array(values, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        found = np.zeros(0)
+    found = floats(values, ConfigError, f"{name} is not a list of numbers")
     if found.ndim != 1 or not len(found) or not (np.isfinite(found) & (found >= 0)).all():
         raise ConfigError(f"{name} is {shown(values)}; it must be a list of finite numbers, none of them negative")
     return found

@@ -213,7 +213,7 @@ def test_lanes_equal_scalar_environments() -> None:
         ({"load": float("nan")}, "load is nan"),
         ({"weights": [0.0]}, "weights must be positive"),
         ({"weights": lambda rng, count: [-1.0] * count}, "none of them negative"),
-        ({"weights": "heavy"}, "list of finite numbers"),
+        ({"weights": "heavy"}, "not a list of numbers"),
     ],
 )
 def test_what_makes_no_stream_is_refused(arguments: dict[str, Any], message: str) -> None:
