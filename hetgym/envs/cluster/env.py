@@ -17,12 +17,7 @@ from hetgym.pipeline import Objective
 
 @dataclass(frozen=True)
 class HetClusterArguments(ClusterArguments, LaneArguments):
-    """The arguments of HetCluster-v0; :class:`HetClusterEnv` describes them.
-
-    Raises:
-        ConfigError: an invalid value.
-        UnknownName: a word that an argument does not know.
-    """
+    """The arguments of HetCluster-v0; :class:`HetClusterEnv` describes them."""
 
     elsewhere = {
         field.name: "HetPipeline-v0 has it; training problems state their choices" for field in fields(Objective)

@@ -16,12 +16,7 @@ from hetgym.envs.place.scheduling import ScheduleEnv
 
 @dataclass(frozen=True)
 class HetDispatchArguments(GraphSizes, Conditions, ScheduleRules, ProblemArguments, LaneArguments):
-    """The arguments of HetDispatch-v0; :class:`HetDispatchEnv` describes them.
-
-    Raises:
-        ConfigError: an invalid value.
-        UnknownName: a word that an argument does not know.
-    """
+    """The arguments of HetDispatch-v0; :class:`HetDispatchEnv` describes them."""
 
     job_times = True
     elsewhere = {
@@ -159,10 +154,7 @@ class HetDispatchEnv(ScheduleEnv, arguments=HetDispatchArguments):
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
             printed after each step).
 
-    Raises:
-        ConfigError: an unknown argument or an invalid value; the message says which ones are valid.
-        UnknownName: a word that an argument does not know.
-        ProblemError: a problem that exceeds the padding.
+    <<errors>>
 
     ## Version history
     - v0: first release.

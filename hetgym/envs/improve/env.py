@@ -16,12 +16,7 @@ from hetgym.envs.place.problems import ProblemArguments
 
 @dataclass(frozen=True)
 class HetImproveArguments(GraphSizes, ImproveRules, ProblemArguments, LaneArguments):
-    """The arguments of HetImprove-v0; :class:`HetImproveEnv` describes them.
-
-    Raises:
-        ConfigError: an invalid value.
-        UnknownName: a word that an argument does not know.
-    """
+    """The arguments of HetImprove-v0; :class:`HetImproveEnv` describes them."""
 
     _: KW_ONLY
     reward: Literal["dense", "sparse", "current"] = "dense"  # type: ignore[assignment]  # one word more
@@ -125,10 +120,7 @@ class HetImproveEnv(LaneEnv, arguments=HetImproveArguments):
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
             printed after each step).
 
-    Raises:
-        ConfigError: an unknown argument or an invalid value; the message says which ones are valid.
-        UnknownName: a word that an argument does not know.
-        ProblemError: a problem that exceeds the padding.
+    <<errors>>
 
     ## Version history
     - v0: first release.

@@ -21,12 +21,7 @@ from hetgym.schedule import Schedule
 
 @dataclass(frozen=True)
 class HetPipelineArguments(PipelineRules, PipelineArguments, LaneArguments):
-    """The arguments of HetPipeline-v0; :class:`HetPipelineEnv` describes them.
-
-    Raises:
-        ConfigError: an invalid value.
-        UnknownName: a word that an argument does not know.
-    """
+    """The arguments of HetPipeline-v0; :class:`HetPipelineEnv` describes them."""
 
     elsewhere = {"max_actions": "HetCluster-v0 has it"}
 

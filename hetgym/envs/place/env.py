@@ -16,12 +16,7 @@ from hetgym.envs.place.scheduling import ScheduleEnv
 
 @dataclass(frozen=True)
 class HetScheduleArguments(GraphSizes, PlaceRules, ProblemArguments, LaneArguments):
-    """The arguments of HetSchedule-v0; :class:`HetScheduleEnv` describes them.
-
-    Raises:
-        ConfigError: an invalid value.
-        UnknownName: a word that an argument does not know.
-    """
+    """The arguments of HetSchedule-v0; :class:`HetScheduleEnv` describes them."""
 
     elsewhere = {field.name: "HetDispatch-v0 has it" for field in fields(Conditions)} | {
         "mode": "HetSchedule-v0 places before the run, HetDispatch-v0 schedules during it"
@@ -118,10 +113,7 @@ class HetScheduleEnv(ScheduleEnv, arguments=HetScheduleArguments):
         render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
             printed after each step).
 
-    Raises:
-        ConfigError: an unknown argument or an invalid value; the message says which ones are valid.
-        UnknownName: a word that an argument does not know.
-        ProblemError: a problem that exceeds the padding.
+    <<errors>>
 
     ## Version history
     - v0: first release.

@@ -15,12 +15,7 @@ from hetgym.envs.split.rules import SplitRules
 
 @dataclass(frozen=True)
 class HetSplitArguments(GraphSizes, SplitRules, GraphArguments, LaneArguments):
-    """The arguments of HetSplit-v0; :class:`HetSplitEnv` describes them.
-
-    Raises:
-        ConfigError: an invalid value.
-        UnknownName: a word that an argument does not know.
-    """
+    """The arguments of HetSplit-v0; :class:`HetSplitEnv` describes them."""
 
     def _lanes(self, count: int) -> Lanes:
         source = self.source()
