@@ -77,20 +77,16 @@ class Annealing(Search):
             pilot = Pilot(problem, runtime=runtime)
             self.rest = lambda: Annealing(problem, pilot.schedule(), decode, seed, heat, cooling, runtime)
             self.rest()  # refuses bad options before any work
-            self._enter(pilot)
-            return
-        if decode not in REORDER:
-            raise unknown_name("decode", decode, REORDER)
-        if not (0 < heat < np.inf and 0 < cooling <= 1):
-            raise ConfigError(
-                f"annealing: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1"
-            )
-        share = heat / max(problem.num_operators, 30) ** 2
-        self._enter(RegionAnnealing(problem, start, seed, share, cooling, runtime, sizes=1, reorder=REORDER[decode]))
-
-    def _enter(self, stage: Search) -> None:
-        """Go on with another search."""
-        self.stage = stage
+            self.stage = pilot
+        else:
+            if decode not in REORDER:
+                raise unknown_name("decode", decode, REORDER)
+            if not (0 < heat < np.inf and 0 < cooling <= 1):
+                raise ConfigError(
+                    f"annealing: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1"
+                )
+            share, reorder = heat / max(problem.num_operators, 30) ** 2, REORDER[decode]
+            self.stage = RegionAnnealing(problem, start, seed, share, cooling, runtime, sizes=1, reorder=reorder)
         self._note()
 
     def _note(self) -> None:

@@ -92,11 +92,8 @@ def write_bottom_level(p: ProblemArrays, assignment: IntArray, level: FloatArray
 
 
 @lean
-def write_optimistic_cost(p: ProblemArrays, communication: FloatArray | None, table: FloatArray) -> None:
-    """As :func:`optimistic_cost`, for kernels: fills ``table``, [n, d] of zeros; ``communication`` is that of edges.
-
-    Without it, each transfer has its own time between the two devices.
-    """
+def write_optimistic_cost(p: ProblemArrays, communication: FloatArray, table: FloatArray) -> None:
+    """As :func:`optimistic_cost`, for kernels: fills ``table``, [n, d] of zeros; ``communication`` is that of edges."""
     n, d = p.cost.shape
     for k in range(n - 1, -1, -1):
         i = p.topological_order[k]
@@ -105,9 +102,7 @@ def write_optimistic_cost(p: ProblemArrays, communication: FloatArray | None, ta
             for a in range(d):
                 best = np.inf
                 for other in range(d):
-                    transfer = 0.0 if a == other or communication is None else communication[edge]
-                    if communication is None and a != other:
-                        transfer = p.latency[a, other] + p.edge_bytes[edge] / p.bandwidth[a, other]
+                    transfer = 0.0 if a == other else communication[edge]
                     best = min(best, table[j, other] + p.cost[j, other] + transfer)
                 table[i, a] = max(table[i, a], best)
 
@@ -126,7 +121,17 @@ def optimistic_cost(problem: Problem) -> FloatArray:
 @lean
 def write_least_cost_to_exit(p: ProblemArrays, table: FloatArray) -> None:
     """As :func:`least_cost_to_exit`, for kernels: fills ``table``, [n, d] of zeros."""
-    write_optimistic_cost(p, None, table)
+    n, d = p.cost.shape
+    for k in range(n - 1, -1, -1):
+        i = p.topological_order[k]
+        for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
+            j = p.successor[edge]
+            for a in range(d):
+                best = np.inf
+                for other in range(d):
+                    transfer = 0.0 if a == other else p.latency[a, other] + p.edge_bytes[edge] / p.bandwidth[a, other]
+                    best = min(best, transfer + (p.cost[j, other] + table[j, other]))
+                table[i, a] = max(table[i, a], best)
 
 
 def least_cost_to_exit(problem: Problem) -> FloatArray:
