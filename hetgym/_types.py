@@ -23,7 +23,7 @@ def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
 
 
 def numbers(values: npt.ArrayLike, otherwise: str, error: type[HetgymError]) -> FloatArray:
-    """Read numbers into an array; ``error`` says what is wrong where they are none."""
+    """Read numbers into an array, or raise ``error``, which begins with ``otherwise``."""
     try:
         return np.asarray(values, np.float64)
     except (OverflowError, TypeError, ValueError) as cause:

@@ -175,7 +175,7 @@ def _beside(path: Path) -> Path:
 
 
 def read_pieces(file: IO[bytes] | gzip.GzipFile, limit: int) -> bytes | None:
-    """The rest of a file that is unpacked as it is read, so that its size is not known; None if above the limit."""
+    """The rest of a file of unknown unpacked size, read piece by piece; None if it is longer than a limit [byte]."""
     pieces, size = [], 0
     while piece := file.read(_PIECE):
         pieces.append(piece)
