@@ -128,16 +128,18 @@ def export_plan(
     if file is not None and model is not None and any(is_file(own, model) for own in written_files(format, file)):
         raise ConfigError(f"{os.fspath(model)}: an export would overwrite the model; give it another path")
     if isinstance(plan, ParallelPlan):
-        document = _of_training(plan, format, layers)
+        _check_training(format)
+        document = plan.to_dict() if format == "json" else export_stages(plan, layers)
     elif format == "json":
-        document = plan_document(
-            _trace(plan, problem), os.fspath(model or ""), platform.name if platform else "", batch, problem=problem
-        )
+        known = _problem(plan, problem)
+        trace = plan if isinstance(plan, Trace) else simulate(known, plan, plan.model)
+        title = platform.name if platform else ""
+        document = plan_document(trace, os.fspath(model or ""), title, batch, problem=problem)
     else:
         known = _problem(plan, problem)
         if isinstance(plan, Schedule):
             validate(known, plan, memory=False)
-        given = _Context(problem, platform, model, batch, dims, weights, backend)
+        given = _Context(platform, model, batch, dims, weights, backend)
         document = _of_operators(known, plan.assignment, format, file, given)
     if file is not None:
         args = document["args"] if format == "llama.cpp" else None
@@ -164,7 +166,7 @@ def check_export(
     elif format != "json":
         one_device = np.zeros(problem.num_operators, np.int32)
         with suppress(PlanLost):  # another plan may do
-            _of_operators(problem, one_device, format, None, _Context(problem, platform, model, batch, dims))
+            _of_operators(problem, one_device, format, None, _Context(platform, model, batch, dims))
 
 
 def _names(what: str, names: Iterable[str] | None) -> list[str] | None:
@@ -181,7 +183,6 @@ def _names(what: str, names: Iterable[str] | None) -> list[str] | None:
 class _Context:
     """Arguments of :func:`export_plan` that some forms take."""
 
-    problem: Problem | None
     platform: Platform | None
     model: str | os.PathLike[str] | None
     batch: int | None
@@ -209,13 +210,8 @@ def _of_operators(
     return make[format]()
 
 
-def _of_training(plan: ParallelPlan, format: str, layers: Sequence[str] | None) -> dict[str, Any]:
-    """The document of a plan of a training step; ConfigError if the form holds none."""
-    _check_training(format)
-    return plan.to_dict() if format == "json" else export_stages(plan, layers)
-
-
 def _check_training(format: str) -> None:
+    """Refuse (ConfigError) a form that holds no plan of a training step."""
     if format not in ("json", "pipelining"):
         raise ConfigError(
             f"{format} holds no plan of a training step: its stages, replicas and micro-batches would be lost; "
@@ -232,9 +228,3 @@ def _problem(plan: object, problem: Problem | None) -> Problem:
     if problem is None:
         raise ConfigError("a schedule is exported with its problem: export_plan(schedule, format, problem=problem)")
     return problem
-
-
-def _trace(plan: Schedule | Trace, problem: Problem | None) -> Trace:
-    """The run of a plan."""
-    known = _problem(plan, problem)
-    return plan if isinstance(plan, Trace) else simulate(known, plan, plan.model)
