@@ -17,7 +17,7 @@ from hetgym.agents.inference import proposal_network
 from hetgym.agents.planner import ActionPlanner, Start, limits
 from hetgym.agents.recipe import manner
 from hetgym.agents.splits.moves import FEATURES
-from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
+from hetgym.agents.splits.search import Entries, Ground, SplitSearch
 from hetgym.agents.splits.starts import in_entries
 from hetgym.baselines import eop, greedy_split
 from hetgym.envs.core.sources import as_graph, as_platform
@@ -159,7 +159,7 @@ class SplitPlanner(ActionPlanner):
                 progress.now = "splitting greedily"
                 rivals.append(greedy_split(graph, platform, model, rules.scheduler, runtime=rules.simulated))
         starts = [in_entries(instance, menu, rival.graph) for rival in rivals]
-        ground = new_ground(instance, menu)
+        ground = Ground(instance, menu)
         search = SplitSearch(ground, rules.scheduler, rules.simulated, self.network, seed, starts=starts)
         if splits is None:
             splits = search.patterns + max(LEAST_EFFORT, EFFORT * len(instance.keys)) if seconds is None else 2**31
