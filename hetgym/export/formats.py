@@ -139,8 +139,8 @@ def export_plan(
         known = _problem(plan, problem)
         if isinstance(plan, Schedule):
             validate(known, plan, memory=False)
-        given = _Context(platform, model, batch, dims, weights, backend)
-        document = _of_operators(known, plan.assignment, format, file, given)
+        given = platform, model, batch, dims, weights, backend
+        document = _of_operators(known, plan.assignment, format, file, *given)
     if file is not None:
         args = document["args"] if format == "llama.cpp" else None
         text = shlex.join(args) if args is not None else json.dumps(document, indent=1)
@@ -166,7 +166,7 @@ def check_export(
     elif format != "json":
         one_device = np.zeros(problem.num_operators, np.int32)
         with suppress(PlanLost):  # another plan may do
-            _of_operators(problem, one_device, format, None, _Context(platform, model, batch, dims))
+            _of_operators(problem, one_device, format, None, platform, model, batch, dims)
 
 
 def _names(what: str, names: Iterable[str] | None) -> list[str] | None:
@@ -179,32 +179,29 @@ def _names(what: str, names: Iterable[str] | None) -> list[str] | None:
     return found
 
 
-@dataclass(frozen=True)
-class _Context:
-    """Arguments of :func:`export_plan` that some forms take."""
-
-    platform: Platform | None
-    model: str | os.PathLike[str] | None
-    batch: int | None
-    dims: Mapping[str, int] | None
-    weights: Iterable[str] | None = None
-    backend: str = "CUDA"
-
-
 def _annotates(format: str, file: Path | None) -> bool:
     return format == "onnxruntime" and file is not None and file.suffix == ".onnx"
 
 
 def _of_operators(
-    problem: Problem, assignment: IntArray, format: str, file: Path | None, given: _Context
+    problem: Problem,
+    assignment: IntArray,
+    format: str,
+    file: Path | None,
+    platform: Platform | None,
+    model: str | os.PathLike[str] | None,
+    batch: int | None,
+    dims: Mapping[str, int] | None,
+    weights: Iterable[str] | None = None,
+    backend: str = "CUDA",
 ) -> dict[str, Any]:
-    """The document of a placement of operators."""
-    placement = Placement.of(problem, assignment, given.platform)
+    """The document of a placement of operators; the arguments are those of :func:`export_plan`."""
+    placement = Placement.of(problem, assignment, platform)
     annotated = file if _annotates(format, file) else None
     make: dict[str, Callable[[], dict[str, Any]]] = {
-        "onnxruntime": lambda: export_onnx_runtime(placement, given.model, given.batch, given.dims, annotated),
-        "accelerate": lambda: export_device_map(placement, given.weights),
-        "llama.cpp": lambda: export_llama_cpp(placement, given.backend),
+        "onnxruntime": lambda: export_onnx_runtime(placement, model, batch, dims, annotated),
+        "accelerate": lambda: export_device_map(placement, weights),
+        "llama.cpp": lambda: export_llama_cpp(placement, backend),
         "pipelining": lambda: export_pipelining(placement),
     }
     return make[format]()
