@@ -71,10 +71,6 @@ def with_current(seen: Mapping[str, Any], devices: Any, xp: Any) -> Any:
     return xp.concatenate([current, devices], 1)
 
 
-def _place(seen: Mapping[str, Any], xp: Any) -> Any:
-    return xp.concatenate([seen["candidates"], seen["devices"]], -1)
-
-
 def _dispatch(seen: Mapping[str, Any], xp: Any) -> Any:
     candidates, devices, now = seen["candidates"], seen["devices"], seen["now"][:, None, :]
     offered = (candidates.shape[1] - 1) // devices.shape[1]
@@ -104,7 +100,7 @@ def _for_all(shared: Any, candidates: Any, xp: Any) -> Any:
 
 
 _DESCRIBE: dict[str, Callable[[Mapping[str, Any], Any], Any]] = {
-    "place": _place,
+    "place": lambda seen, xp: xp.concatenate([seen["candidates"], seen["devices"]], -1),
     "dispatch": _dispatch,
     "split": _split,
     "pipeline": _pipeline,

@@ -98,18 +98,13 @@ def load_pair(path: str | Path, *formats: str) -> tuple[dict[str, Any], dict[str
         ArtefactError: missing, damaged, or of another format or version; the message says which.
     """
     stem = as_path(path, "a policy", ArtefactError)
-    weights, page = places(stem)
+    weights, page = Path(f"{stem}.safetensors"), Path(f"{stem}.json")
+    if stem.is_dir():
+        weights, page = stem / HUB_WEIGHTS, stem / HUB_CARD
     card = read_card(page)
     check_format(card, str(page), ArtefactError, VERSION, *formats)
     card, arrays = load_tensors(weights, policy_file(*formats), card)
     return current(card), arrays
-
-
-def places(stem: Path) -> tuple[Path, Path]:
-    """The files of weights and of the card: beside each other, or in a folder laid out as on the Hugging Face Hub."""
-    if stem.is_dir():
-        return stem / HUB_WEIGHTS, stem / HUB_CARD
-    return Path(f"{stem}.safetensors"), Path(f"{stem}.json")
 
 
 def read_card(page: Path) -> dict[str, Any]:

@@ -179,9 +179,8 @@ class PipelinePolicy(CandidatePolicy):
         single device or an equal cut), the stages of the reference.
         """
         info = self.play(problem=as_pipeline(pipeline), **playing)
-        stages: list[tuple[int, int, int]] = info[
-            "stages" if info["value"] <= info["reference"] else "reference_stages"
-        ]
+        better = "stages" if info["value"] <= info["reference"] else "reference_stages"
+        stages: list[tuple[int, int, int]] = info[better]
         return stages
 
 

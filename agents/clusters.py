@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from hetgym.agents.planner import Follower, Start, UntrainedPlanner
+from hetgym.agents.planner import Start, UntrainedPlanner
 from hetgym.baselines.parallel import search
 from hetgym.envs.cluster.problems import as_step
 from hetgym.parallel import ParallelPlan, TrainingProblem
-
-
-class ClusterAgent(Follower):
-    """An agent for HetCluster-v0 that plans when an episode begins, and follows the plan."""
-
-    kind = "cluster"
-
-    def begin(self, env: Any, lanes: Any, start: Start) -> Start:
-        """Plan by :func:`~hetgym.baselines.parallel.search`."""
-        self._actions = lanes.actions(0, search(lanes.problem(0)))
-        return start
 
 
 class ClusterPlanner(UntrainedPlanner):
@@ -31,7 +21,10 @@ class ClusterPlanner(UntrainedPlanner):
     """
 
     kind = "cluster"
-    follower = ClusterAgent
+
+    def begin(self, env: Any, lanes: Any, start: Start) -> tuple[Sequence[int], Start]:
+        """The actions of the plan for an episode of HetCluster-v0."""
+        return lanes.actions(0, search(lanes.problem(0))), start
 
     def plan(self, problem: TrainingProblem) -> ParallelPlan:
         """Plan a training step by :func:`~hetgym.baselines.parallel.search`.

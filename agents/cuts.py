@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from hetgym._input.config import read
 from hetgym._input.times import as_seconds
-from hetgym.agents.planner import Follower, Start, UntrainedPlanner
+from hetgym.agents.planner import Start, UntrainedPlanner
 from hetgym.baselines.pipeline import annealed_cut
 from hetgym.envs.pipeline.problems import as_pipeline
 from hetgym.pipeline import CutProblem, Objective, PipelineProblem, Stage, TrainingPipeline, cut_problem
-
-
-class CutAgent(Follower):
-    """An agent for HetPipeline-v0 whose actions are the stages of a cut, which it makes at the reset.
-
-    In the environment every decision must leave a way to end with the running round. A cut of several rounds may lack
-    that where memory is tight; then the agent takes a cut of fewer rounds.
-    """
-
-    kind = "pipeline"
-
-    def begin(self, env: Any, lanes: Any, start: Start) -> Start:
-        """Cut the pipeline for the environment's objective."""
-        cuts = lanes.instance(0)
-        for rounds in range(cuts.objective.rounds, 0, -1):
-            if rounds < cuts.objective.rounds:
-                cuts = cut_problem(cuts.training, replace(lanes.rules.bare(), chunks=rounds))
-            cut, actions = annealed_cut(cuts), [0] * len(cuts.names)
-            for stage in cut:
-                actions[stage.first] = 1 + stage.device
-            if len(cut) == len({stage.device for stage in cut}) or self._is_legal(env, cuts, actions):
-                break
-        self._actions = actions
-        if rounds < lanes.rules.rounds or lanes.state.turn[0] > 0:
-            found: Start = env.reset(options={"problem": cuts.training})
-            return found
-        return start
-
-    @staticmethod
-    def _is_legal(env: Any, cuts: CutProblem, actions: list[int]) -> bool:
-        """Play the actions, and return True if all were legal."""
-        env.reset(options={"problem": cuts.training})
-        for action in actions:
-            _, _, _, _, info = env.step(action)
-        return bool(info["illegal_actions"] == 0)
 
 
 class CutPlanner(UntrainedPlanner):
@@ -63,7 +29,25 @@ class CutPlanner(UntrainedPlanner):
     """
 
     kind = "pipeline"
-    follower = CutAgent
+
+    def begin(self, env: Any, lanes: Any, start: Start) -> tuple[Sequence[int], Start]:
+        """The actions of a cut for an episode of HetPipeline-v0 and its objective.
+
+        There every decision must leave a way to end with the running round. A cut of several rounds may lack that where
+        memory is tight; then a cut of fewer rounds is taken.
+        """
+        cuts = lanes.instance(0)
+        for rounds in range(cuts.objective.rounds, 0, -1):
+            if rounds < cuts.objective.rounds:
+                cuts = cut_problem(cuts.training, replace(lanes.rules.bare(), chunks=rounds))
+            cut, actions = annealed_cut(cuts), [0] * len(cuts.names)
+            for stage in cut:
+                actions[stage.first] = 1 + stage.device
+            if len(cut) == len({stage.device for stage in cut}) or _is_legal(env, cuts, actions):
+                break
+        if rounds < lanes.rules.rounds or lanes.state.turn[0] > 0:
+            return actions, env.reset(options={"problem": cuts.training})
+        return actions, start
 
     def plan(
         self,
@@ -95,3 +79,11 @@ class CutPlanner(UntrainedPlanner):
         return annealed_cut(
             cut_problem(as_pipeline(pipeline), read(Objective, objective, "plan")), tries, seconds, seed
         )
+
+
+def _is_legal(env: Any, cuts: CutProblem, actions: list[int]) -> bool:
+    """Play the actions, and return True if all were legal."""
+    env.reset(options={"problem": cuts.training})
+    for action in actions:
+        _, _, _, _, info = env.step(action)
+    return bool(info["illegal_actions"] == 0)

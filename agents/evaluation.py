@@ -5,7 +5,7 @@ Every policy and every baseline gets the same problems under the same conditions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -107,15 +107,8 @@ class Evaluator:
         columns = {column.label: column for column in CANDIDATES[self.lanes.kind]}
         if feature not in columns:
             raise ConfigError(f"baseline 'greedy:{feature}': no such candidate feature; {suggestion(feature, columns)}")
-        column = columns[feature]
-
-        def decide(seen: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-            found: npt.NDArray[np.int64] = np.where(
-                self.lanes.mask > 0, seen["candidates"][..., column], np.inf
-            ).argmin(axis=1)
-            return found
-
-        return decide
+        column, lanes = columns[feature], self.lanes
+        return lambda seen: np.where(lanes.mask > 0, seen["candidates"][..., column], np.inf).argmin(axis=1)
 
     def _scheduled(self, name: str) -> FloatArray:
         """[E] makespans of a registered scheduler that plans for the environment's runtime if it can, under that."""

@@ -70,7 +70,9 @@ def page(card: Mapping[str, Any], title: str, licence: str = "") -> str:
         ArtefactError: the recipe or the evaluation of the card is not a mapping, or a figure is not finite.
     """
     artefact.check_recipe(card)
-    title, environment, scores = plain(title), plain(_environment(card)), _scores(card)
+    recipe = card.get("recipe", {})
+    environment = card.get("env") or recipe.get("env") or "HetSchedule-v0"
+    title, environment, scores = plain(title), plain(str(environment)), _scores(card)
     front: dict[str, Any] = {
         "library_name": "hetgym",
         "pipeline_tag": "reinforcement-learning",
@@ -83,7 +85,6 @@ def page(card: Mapping[str, Any], title: str, licence: str = "") -> str:
         metric = {"type": "mean_reward", "name": "mean return", "value": scores["return"]}
         found = {"task": task, "dataset": {"name": environment, "type": environment}, "metrics": [metric]}
         front["model-index"] = [{"name": title, "results": [found]}]
-    recipe = card.get("recipe", {})
     lines = [f"# {title}", "", f"A policy for hetgym's `{environment}`.", "", "```python", "import hetgym", ""]
     lines += ['policy = hetgym.agents.load("path/of/this/folder")', "```", ""]
     if recipe.get("description"):
@@ -108,11 +109,6 @@ def _parts(policy: str | Path) -> tuple[dict[str, Any], artefact.Weights]:
             return artefact.load(path, artefact.policy_file(*formats))
         path = path.with_suffix("")
     return artefact.load_pair(path, *formats)
-
-
-def _environment(card: Mapping[str, Any]) -> str:
-    recipe = card.get("recipe", {})
-    return str(card.get("env") or recipe.get("env") or "HetSchedule-v0")
 
 
 def _scores(card: Mapping[str, Any]) -> dict[str, float]:

@@ -47,28 +47,37 @@ class SchedulePlanner(abc.ABC):
         return SchedulerPolicy(self)
 
 
-class Follower(abc.ABC):
-    """An agent that plans all actions when an episode begins, and then takes one after the other."""
+class ActionPlanner(abc.ABC):
+    """A planner that knows all actions of an episode when it begins."""
 
     kind: str  # of decision
 
-    def __init__(self) -> None:
+    @abc.abstractmethod
+    def begin(self, env: Any, lanes: Any, start: Start) -> tuple[Sequence[int], Start]:
+        """The actions of an episode that has just begun; and ``start``, or that of another reset."""
+
+    def agent(self) -> Agent:
+        """An agent that plans when an episode begins, and follows the plan."""
+        return Follower(self)
+
+
+class Follower:
+    """An agent that plans all actions when an episode begins, and then takes one after the other."""
+
+    def __init__(self, planner: ActionPlanner) -> None:
+        self._planner = planner
         self._actions: Sequence[int] = ()
         self._turn = 0
 
-    @abc.abstractmethod
-    def begin(self, env: Any, lanes: Any, start: Start) -> Start:
-        """Plan the actions of an episode that has just begun; ``start``, or that of another reset."""
-
     def check(self, lanes: Lanes) -> None:
         """Refuse lanes of other environments; see :func:`~hetgym.envs.core.kinds.require_kind`."""
-        require_kind(self.kind, lanes)
+        require_kind(self._planner.kind, lanes)
 
     def reset(self, env: Any, seed: int | None = None, options: Mapping[str, Any] | None = None) -> Start:
         """Reset an environment, and plan for what it draws; its first observation and info."""
         lanes: Any = getattr(env.unwrapped, "lanes", None)
         self.check(lanes)
-        start = self.begin(env, lanes, env.reset(seed=seed, options=options))
+        self._actions, start = self._planner.begin(env, lanes, env.reset(seed=seed, options=options))
         self._turn = 0
         return start
 
@@ -78,11 +87,8 @@ class Follower(abc.ABC):
         return self._actions[self._turn - 1]
 
 
-class UntrainedPlanner(abc.ABC):
+class UntrainedPlanner(ActionPlanner):
     """A :class:`~hetgym.agents.Policy` without trained parameters; its card is empty."""
-
-    kind: str  # of decision
-    follower: type[Follower]
 
     def __init__(self) -> None:
         self.card: dict[str, Any] = {}
@@ -91,7 +97,3 @@ class UntrainedPlanner(abc.ABC):
     def arguments(self) -> dict[str, Any]:
         """Arguments of the environment that an episode of :meth:`agent` needs: none."""
         return {}
-
-    def agent(self) -> Agent:
-        """An agent that follows the plan for the problem and the objective of its environment."""
-        return self.follower()

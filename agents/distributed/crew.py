@@ -42,10 +42,6 @@ class RayCluster:
         """The size of the cluster, as a clause for messages."""
         return f"{_ray.describe(self.ray)}: {self.workers} worker{'s' * (self.workers != 1)}"
 
-    def crew(self, kind: type[Any], arguments: Sequence[tuple[Any, ...]], recall: Recall = lambda post: None) -> Crew:
-        """Start workers; see :class:`Crew`."""
-        return Crew(self.ray, kind, arguments, recall)
-
 
 @contextmanager
 def join(address: str = _ray.LOCAL, workers: int | None = None) -> Iterator[RayCluster]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from hetgym._types import BoolArray
-from hetgym.agents.distributed.crew import Call, RayCluster
+from hetgym.agents.distributed.crew import Call, Crew, RayCluster
 from hetgym.agents.recipe import Recipe
 from hetgym.envs.core.autoreset import AutoresetLanes, LaneState, Taken, make_lanes
 from hetgym.envs.core.lanes import Observation
@@ -76,10 +76,10 @@ class RayLanes:
         parts = np.array_split(np.arange(recipe.lanes), min(cluster.workers, recipe.lanes))
         self._ranges = [slice(int(part[0]), int(part[-1]) + 1) for part in parts]
         self._states: list[LaneState] = []
-        self._mask: BoolArray = np.zeros((0, 0), np.bool_)
-        self._illegal = np.zeros(0, np.int64)
+        self.mask: BoolArray = np.zeros((0, 0), np.bool_)
+        self.illegal = np.zeros(0, np.int64)
         arguments = [(recipe.env, part, recipe.lanes, recipe.environment()) for part in self._ranges]
-        self.crew = cluster.crew(LaneWorker, arguments, self._recall)
+        self.crew = Crew(cluster.ray, LaneWorker, arguments, self._recall)
         try:
             found = self.crew.all("spaces", [()] * len(parts))
         except BaseException:
@@ -87,16 +87,6 @@ class RayLanes:
             raise
         self.observation_space: spaces.Space[Any] = found[0][0]
         self.action_space: spaces.Discrete = found[0][1]
-
-    @property
-    def mask(self) -> BoolArray:
-        """[L, A] legal actions."""
-        return self._mask
-
-    @property
-    def illegal(self) -> npt.NDArray[np.int64]:
-        """[L] number of illegal actions in the running episodes."""
-        return self._illegal
 
     def begin(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Observation:
         """Begin an episode in every lane; options are refused."""
@@ -110,9 +100,11 @@ class RayLanes:
             raise ConfigError("call reset() before step(): a lane has no running episode")
         found = self.crew.all("step", [(actions[part],) for part in self._ranges])
         parts = [taken for taken, _ in found]
-        executed = np.concatenate([taken.executed for taken in parts])
-        self._illegal = np.concatenate([taken.illegal for taken in parts])
-        for state, action, illegal in zip(self._states, executed.tolist(), self._illegal.tolist(), strict=True):
+        self.mask, self.illegal, executed, reward, over = (
+            np.concatenate([getattr(taken, name) for taken in parts])
+            for name in ("mask", "illegal", "executed", "reward", "over")
+        )
+        for state, action, illegal in zip(self._states, executed.tolist(), self.illegal.tolist(), strict=True):
             state["actions"].append(action)
             state["illegal"] = illegal
         ended: dict[int, dict[str, Any]] = {}
@@ -120,12 +112,8 @@ class RayLanes:
             for lane, state in begun.items():
                 self._states[part.start + lane] = state
             ended |= {part.start + lane: results for lane, results in taken.ended.items()}
-        self._mask = np.concatenate([taken.mask for taken in parts])
-        reward, over = (
-            np.concatenate(column) for column in zip(*((one.reward, one.over) for one in parts), strict=True)
-        )
         seen = _joined([taken.seen for taken in parts])
-        return Taken(seen, self._mask, self._illegal, executed, reward, over, ended)
+        return Taken(seen, self.mask, self.illegal, executed, reward, over, ended)
 
     def state(self) -> list[LaneState]:
         """State of every lane."""
@@ -154,8 +142,8 @@ class RayLanes:
     def _begin(self, method: str, of: Sequence[Any]) -> Observation:
         found = self.crew.all(method, [(list(of[part]),) for part in self._ranges])
         self._states = [state for *_, states in found for state in states]
-        self._mask = np.concatenate([mask for _, mask, _, _ in found])
-        self._illegal = np.concatenate([illegal for _, _, illegal, _ in found])
+        self.mask = np.concatenate([mask for _, mask, _, _ in found])
+        self.illegal = np.concatenate([illegal for _, _, illegal, _ in found])
         seen: Observation = _joined([seen for seen, *_ in found])
         return seen
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym.agents.distributed.crew import RayCluster
+from hetgym.agents.distributed.crew import Crew, RayCluster
 from hetgym.agents.inference import HeadWeights
 from hetgym.agents.place.tokens import View, view
 from hetgym.agents.training.playing import Played, Turn, play
@@ -22,20 +22,14 @@ class PlayWorker:
     def __init__(self) -> None:
         self._known: dict[int, tuple[Problem, View]] = {}
 
-    def play(
-        self, number: int, data: npt.NDArray[np.uint8], turn: dict[str, Any], head: dict[str, npt.NDArray[np.float64]]
-    ) -> dict[str, Any]:
-        """Play on a problem, known by its number; see :func:`hetgym.agents.training.playing.play`.
-
-        ``turn``, ``head`` and what is returned are the fields of a Turn, of the head's weights and of a Played.
-        """
+    def play(self, number: int, data: npt.NDArray[np.uint8], turn: Turn, head: HeadWeights) -> Played:
+        """Play on a problem, known by its number; see :func:`hetgym.agents.training.playing.play`."""
         if number not in self._known:
             problem = unpack_problem(data.tobytes())
             self._known[number] = problem, view(problem)
         # Received arrays are read-only, but kernels are compiled for writable ones.
-        weights = HeadWeights(**{name: np.array(values) for name, values in head.items()})
-        given = Turn(**{**turn, "choice": np.array(turn["choice"])})
-        return play(*self._known[number], given, weights)._asdict()
+        weights, given = HeadWeights(*map(np.array, head)), turn._replace(choice=np.array(turn.choice))
+        return play(*self._known[number], given, weights)
 
 
 class RayPlayers:
@@ -49,7 +43,7 @@ class RayPlayers:
 
     def __init__(self, cluster: RayCluster, problems: int) -> None:
         self._ray = cluster.ray
-        self.crew = cluster.crew(PlayWorker, [()] * min(cluster.workers, problems))
+        self.crew = Crew(cluster.ray, PlayWorker, [()] * min(cluster.workers, problems))
         self._sent: dict[int, Any] = {}
 
     def play(
@@ -59,13 +53,11 @@ class RayPlayers:
         for number, (problem, _) in zip(numbers, on, strict=True):
             if number not in self._sent:
                 self._sent[number] = self._ray.put(np.frombuffer(pack_problem(problem), np.uint8))
-        weights = self._ray.put(head._asdict())
-        tasks = [
-            (number, self._sent[number], turn._asdict(), weights) for number, turn in zip(numbers, turns, strict=True)
-        ]
+        weights = self._ray.put(head)
+        tasks = [(number, self._sent[number], turn, weights) for number, turn in zip(numbers, turns, strict=True)]
         # Arrays of an answer lie in Ray's memory, which is freed with the connection; labels live longer than that.
         return [
-            Played(**{**found, "choice": np.array(found["choice"]), "seen": np.array(found["seen"])})
+            found._replace(choice=np.array(found.choice), seen=np.array(found.seen))
             for found in self.crew.each("play", tasks)
         ]
 

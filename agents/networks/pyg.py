@@ -216,10 +216,8 @@ def _batch(kind: str, parts: list[_Part], lanes: int) -> Any:
         values = part.values
         if part.ends is not None:
             first = torch.stack([starts[end][:-1] for end in part.ends])
-            values, by[part.name] = (
-                values + first[:, part.lane],
-                first[0] if part.store is None else first.T[:, :, None],
-            )
+            values = values + first[:, part.lane]
+            by[part.name] = first[0] if part.store is None else first.T[:, :, None]
         _put(data, part.store, **{part.name: values})
         if part.name == "x":
             _put(data, part.store, batch=part.lane, ptr=starts[part.store])

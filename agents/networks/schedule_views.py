@@ -48,12 +48,9 @@ class PlaceView(ScheduleView):
     def around(self, seen: Seen) -> Tensor:
         """[B, D, 2] the surroundings of the current operator on each device."""
         source, target = seen["edges"].long().unbind(1)
-        real, leaves = seen["edge_mask"] > 0, source == seen["current"].long()
-        reads = (
-            torch.zeros_like(seen["assignment"]).scatter_add(1, target, (leaves & real).to(seen["assignment"].dtype))
-            > 0
-        )
-        device = seen["assignment"].long().gather(1, source)
+        real, leaves, assignment = seen["edge_mask"] > 0, source == seen["current"].long(), seen["assignment"]
+        reads = torch.zeros_like(assignment).scatter_add(1, target, (leaves & real).to(assignment.dtype)) > 0
+        device = assignment.long().gather(1, source)
         beside = (reads.gather(1, target) & ~leaves & real & (device >= 0)).to(seen["edge_transfer"].dtype)
         found = torch.stack([beside * seen["edge_transfer"], beside / 8], -1)
         where = device.clamp(min=0)[..., None].expand_as(found)

@@ -13,7 +13,7 @@ import numpy as np
 from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
-from hetgym.agents.inference import HeadWeights
+from hetgym.agents.inference import HeadWeights, linear, rectify
 from hetgym.agents.place.inference import prepare_head
 from hetgym.agents.place.tokens import LIMIT, View
 from hetgym.envs.core.features import Column, features_of
@@ -104,7 +104,7 @@ def greedy(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk) -> tup
     """
     choice = np.zeros(problem.num_operators, np.int32)
     none = np.zeros((0, problem.num_devices))
-    return episode(problem.arrays, stage, head, desk, choice, none, none[:, :, None], HORIZON, FAR), choice
+    return episode(problem.arrays, stage, head, desk, choice, none, none[:, :, None]), choice
 
 
 def sample(
@@ -126,7 +126,7 @@ def sample(
     nothing = np.zeros((0, d, COUNT))
     for k, temperature in enumerate(temperatures):
         noise = temperature * rng.gumbel(size=(n, d))
-        makespans[k] = episode(problem.arrays, stage, head, desk, choices[k], noise, nothing, HORIZON, FAR)
+        makespans[k] = episode(problem.arrays, stage, head, desk, choices[k], noise, nothing)
     return makespans, choices
 
 
@@ -134,7 +134,7 @@ def replay(problem: Problem, stage: Stage, head: HeadWeights, desk: Desk, choice
     """[n, d, F] features of the candidates, turn by turn, in the episode with given devices [n]."""
     n, d = problem.num_operators, problem.num_devices
     seen = np.zeros((n, d, COUNT))
-    episode(problem.arrays, stage, head, desk, choice.copy(), np.zeros((0, d)), seen, HORIZON, FAR)
+    episode(problem.arrays, stage, head, desk, choice.copy(), np.zeros((0, d)), seen)
     return seen
 
 
@@ -150,8 +150,6 @@ def episode(
     choice: IntArray,
     noise: FloatArray,
     record: FloatArray,
-    horizon: int,
-    far: int,
 ) -> float:
     """Play one episode; return its makespan [s].
 
@@ -159,8 +157,6 @@ def episode(
         choice: [n] device of each operator; filled in, or read if there is a record.
         noise: [n, d] added to the scores, turn by turn; [0, d] for none.
         record: [n, d, F] filled in with the features, turn by turn; [0, d, F] for no record.
-        horizon: number of operators that a short roll-out places.
-        far: number of operators that the long roll-out places; 0 for no long roll-out.
     """
     t = desk.placed
     timeline.clear(t)
@@ -168,7 +164,7 @@ def episode(
     bound, last = 0.0, 0.0
     for turn in range(len(stage.order)):
         operator = stage.order[turn]
-        consider(p, t, rest, stage.bonus, stage.scale[0], desk, turn, bound, horizon, far)
+        consider(p, t, rest, stage.bonus, stage.scale[0], desk, turn, bound, HORIZON, FAR)
         if record.shape[0] > 0:
             device = choice[operator]
             for a in range(p.cost.shape[1]):
@@ -300,17 +296,14 @@ def prefer(p: ProblemArrays, stage: Stage, head: HeadWeights, desk: Desk, operat
             continue
         for k in range(size):
             desk.first[k] = stage.own[operator, a, k] + desk.mean[COUNT + k] / legal
-            desk.second[k] = head.mix_bias[k]
         cost = stage.rule[operator, a]
         for f in range(COUNT):
             x, mean = seen[a, f], desk.mean[f] / legal
             cost += head.rule[f] * x
             for k in range(size):
                 desk.first[k] += x * head.own[f, k] + mean * head.all[f, k]
-        for f in range(size):
-            x = max(0.0, desk.first[f])
-            for k in range(size):
-                desk.second[k] += x * head.mix[f, k]
+        rectify(desk.first)
+        linear(desk.first, head.mix, head.mix_bias, desk.second)
         value = 0.0
         for k in range(size):
             value += max(0.0, desk.second[k]) * head.score[k]

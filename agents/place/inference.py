@@ -99,8 +99,10 @@ def _encode(
         for i in range(n):
             for a in range(d):
                 _normalise(hidden[i, a], weights.norm[k], weights.norm_bias[k], seen[i, a])
-        _mean_over_devices(seen, others)
-        _mean_over_operators(seen, globe)
+        for i in range(n):
+            _mean(seen[i], others[i])
+        for a in range(d):
+            _mean(seen[:, a], globe[a])
         for way in range(2):
             node, bias = weights.node[k, way], weights.node_bias[k, way]
             for i in range(n):
@@ -156,25 +158,13 @@ def _normalise(x: FloatArray, weight: FloatArray, bias: FloatArray, out: FloatAr
 
 
 @step
-def _mean_over_devices(x: FloatArray, out: FloatArray) -> None:
-    n, d, size = x.shape
-    for i in range(n):
-        for h in range(size):
-            total = 0.0
-            for a in range(d):
-                total += x[i, a, h]
-            out[i, h] = total / d
-
-
-@step
-def _mean_over_operators(x: FloatArray, out: FloatArray) -> None:
-    n, d, size = x.shape
-    for a in range(d):
-        for h in range(size):
-            total = 0.0
-            for i in range(n):
-                total += x[i, a, h]
-            out[a, h] = total / max(1, n)
+def _mean(x: FloatArray, out: FloatArray) -> None:
+    """Write the mean of rows, 0 of none."""
+    for h in range(len(out)):
+        total = 0.0
+        for k in range(len(x)):
+            total += x[k, h]
+        out[h] = total / max(1, len(x))
 
 
 def prepare_head(hidden: FloatArray, weights: HeadWeights) -> tuple[FloatArray, FloatArray, FloatArray]:

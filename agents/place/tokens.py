@@ -96,9 +96,7 @@ def view(problem: Problem) -> View:
         _log(moved[0] / scale),
         _log(moved[1] / scale),
     ]
-    tokens = np.empty((n, d, len(columns)))
-    for k, column in enumerate(columns):
-        tokens[:, :, k] = np.minimum(column, LIMIT)
+    tokens = np.minimum(np.stack(np.broadcast_arrays(*columns), -1), LIMIT)
     return View(order, scale, bonus, tail, tokens, _log(problem.mean_communication / scale)[:, None])
 
 

@@ -121,13 +121,9 @@ def replay(policy: Policy, case: str) -> float:
     network, _, platform = case.partition(" on ")
     if isinstance(policy, PlacePlanner | RegionPlanner):
         return policy.plan(textbook(case)).makespan
-    if isinstance(policy, SplitPlanner):
+    if isinstance(policy, SplitPlanner | SplitPolicy):
         return policy.plan(load_graph(network, batch=8), load_platform(platform), costs="roofline").makespan
     assert isinstance(policy, CandidatePolicy)
     if isinstance(policy, SchedulePolicy):
-        makespan = policy.play(problem=textbook(case))["makespan"]
-    elif isinstance(policy, SplitPolicy):
-        makespan = policy.plan(load_graph(network, batch=8), load_platform(platform), costs="roofline").makespan
-    else:
-        makespan = policy.play(graph=network, platform=platform, costs="roofline")["value"]
-    return float(makespan)
+        return float(policy.play(problem=textbook(case))["makespan"])
+    return float(policy.play(graph=network, platform=platform, costs="roofline")["value"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +15,6 @@ from hetgym.envs.sb3 import LaneVecEnv
 from hetgym.errors import ConfigError
 from hetgym.planning.policy import SchedulerPolicy
 from hetgym.problem import Problem
-
-
-class Model(Protocol):
-    """The part of a model of Stable-Baselines3 that its evaluation uses."""
-
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: BoolArray | None = None, deterministic: bool = True
-    ) -> tuple[npt.NDArray[np.int64], Any]:
-        """[L] actions for L lanes, and the state."""
 
 
 class LanePlans:
@@ -55,7 +46,7 @@ class LanePlans:
         return np.array(chosen, np.int64), state
 
 
-def as_model(policy: Policy, envs: LaneVecEnv) -> Model:
+def as_model(policy: Policy, envs: LaneVecEnv) -> Decider | LanePlans:
     """A policy as a model of Stable-Baselines3.
 
     Args:

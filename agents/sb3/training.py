@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,28 +35,22 @@ else:
 
 def train(run: TrainingRun) -> ActorCritic:
     """Train by PPO or MaskablePPO; see :attr:`hetgym.agents.Algorithm.trainer`."""
-    torch.set_num_threads(min(run.recipe.threads, cores()))
-    model = build(run.recipe, run.cluster)
-    try:
-        return _train(run, model)
-    finally:
-        model.get_env().close()
-
-
-def _train(run: TrainingRun, model: Any) -> ActorCritic:
     recipe = run.recipe
-    check_fits(model.policy.network, run.evaluator.observation_space)
-    model.set_logger(Logger(folder=None, output_formats=[_Curves(run)]))
-    done = 0
-    if run.checkpoint is not None:
-        done = restore(model, run.checkpoint)
-    elif recipe.start:
-        start_from(model.policy.network, recipe.start)
-    else:
-        model.policy.network.begin_as(recipe.rule)
-    model.learn(max(0, recipe.steps - done), callback=_Between(run), reset_num_timesteps=done == 0)
-    run.between(model.num_timesteps, model.policy.network, lambda: snapshot(model), last=True)
+    torch.set_num_threads(min(recipe.threads, cores()))
+    model = build(recipe, run.cluster)
     network: ActorCritic = model.policy.network
+    with closing(model.get_env()):
+        check_fits(network, run.evaluator.observation_space)
+        model.set_logger(Logger(folder=None, output_formats=[_Curves(run)]))
+        done = 0
+        if run.checkpoint is not None:
+            done = restore(model, run.checkpoint)
+        elif recipe.start:
+            start_from(network, recipe.start)
+        else:
+            network.begin_as(recipe.rule)
+        model.learn(max(0, recipe.steps - done), callback=_Between(run), reset_num_timesteps=done == 0)
+        run.between(model.num_timesteps, network, lambda: snapshot(model), last=True)
     return network
 
 

@@ -14,11 +14,10 @@ from hetgym._input.config import check_number
 from hetgym._progress import Progress
 from hetgym.agents.artefact import PolicyFiles, Weights, check_recipe
 from hetgym.agents.inference import proposal_network
-from hetgym.agents.planner import Follower, Start, limits
-from hetgym.agents.play import Agent
+from hetgym.agents.planner import ActionPlanner, Start, limits
 from hetgym.agents.recipe import manner
 from hetgym.agents.splits.moves import FEATURES
-from hetgym.agents.splits.search import Entries, SplitSearch, new_ground
+from hetgym.agents.splits.search import Entries, Ground, SplitSearch
 from hetgym.agents.splits.starts import in_entries
 from hetgym.baselines import eop, greedy_split
 from hetgym.envs.core.sources import as_graph, as_platform
@@ -38,7 +37,7 @@ LEAST_EFFORT = 400  # Fewest of them
 SLICE = 10  # Plans that are priced between two readings of the clock
 
 
-class SplitPlanner:
+class SplitPlanner(ActionPlanner):
     """Plans by a trained split policy.
 
     A graph is split by :class:`~hetgym.agents.splits.search.SplitSearch`: the best of the unsplit graph, the
@@ -67,9 +66,9 @@ class SplitPlanner:
         """Arguments of HetSplit-v0 under which an episode of :meth:`agent` follows the splits of :meth:`plan`."""
         return manner(self.card.get("recipe", {}).get("arguments", {}))
 
-    def agent(self) -> Agent:
-        """An agent for HetSplit-v0 that plans when an episode begins, and follows the plan."""
-        return SplitAgent(self)
+    def begin(self, env: Any, lanes: Any, start: Start) -> tuple[Sequence[int], Start]:
+        """The entries of the plan for the graph and the platform of an episode of HetSplit-v0."""
+        return self.entries(lanes.state(0).instance, lanes.menu, lanes.rules), start
 
     def plan(
         self,
@@ -125,22 +124,14 @@ class SplitPlanner:
         schedule = dataclasses.replace(schedule, scheduler=f"{name}+{rules.scheduler}")
         return GraphPlan(node.graph, node.problem, schedule)
 
-    def entries(
-        self,
-        instance: SplitInstance,
-        menu: Sequence[Choice],
-        rules: SplitRules,
-        budget: str | float | None = None,
-        splits: int | None = None,
-        seed: int = 0,
-    ) -> Entries:
-        """The entry of the menu for each key operator of an instance; for the other arguments see :meth:`plan`.
+    def entries(self, instance: SplitInstance, menu: Sequence[Choice], rules: SplitRules) -> Entries:
+        """The entry of the menu for each key operator of an instance, as :meth:`plan` finds them without a budget.
 
         Raises:
-            ConfigError: an invalid budget, or masks by memory, which the search does not know.
+            ConfigError: masks by memory, which the search does not know.
         """
         with Progress(self.card.get("name", "split policy")) as progress, _ended_by_interrupt(), searching():
-            return self._searched(instance, menu, rules, budget, splits, seed, progress)[0]
+            return self._searched(instance, menu, rules, None, None, 0, progress)[0]
 
     def _searched(
         self,
@@ -168,7 +159,7 @@ class SplitPlanner:
                 progress.now = "splitting greedily"
                 rivals.append(greedy_split(graph, platform, model, rules.scheduler, runtime=rules.simulated))
         starts = [in_entries(instance, menu, rival.graph) for rival in rivals]
-        ground = new_ground(instance, menu)
+        ground = Ground(instance, menu)
         search = SplitSearch(ground, rules.scheduler, rules.simulated, self.network, seed, starts=starts)
         if splits is None:
             splits = search.patterns + max(LEAST_EFFORT, EFFORT * len(instance.keys)) if seconds is None else 2**31
@@ -189,18 +180,3 @@ def _ended_by_interrupt() -> AbstractContextManager[object]:
 
 
 FILES = PolicyFiles("hetgym-split-policy", SplitPlanner)  # The files of these policies
-
-
-class SplitAgent(Follower):
-    """An agent for HetSplit-v0 whose actions are the entries of a plan."""
-
-    kind = "split"
-
-    def __init__(self, planner: SplitPlanner) -> None:
-        super().__init__()
-        self._planner = planner
-
-    def begin(self, env: Any, lanes: Any, start: Start) -> Start:
-        """Plan for the graph and the platform of the episode."""
-        self._actions = self._planner.entries(lanes.state(0).instance, lanes.menu, lanes.rules)
-        return start

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym._input.random import generator
-from hetgym._types import FloatArray, IntArray
 from hetgym.agents.splits.moves import FEATURES, Plan, draw_moves, log_odds, new_moves
-from hetgym.agents.splits.tables import Tables, new_tables
+from hetgym.agents.splits.tables import new_tables
 from hetgym.baselines import get
-from hetgym.envs.split.assembly import Assembly, Places
+from hetgym.envs.split.assembly import Assembly
 from hetgym.envs.split.instance import SplitInstance
 from hetgym.envs.split.menu import Choice
 from hetgym.errors import OutOfMemory, ProblemError
 from hetgym.planning.critical import critical_chain, find_chain
 from hetgym.planning.ranks import assigned_bottom_level
-from hetgym.problem import ProblemArrays
+from hetgym.planning.timeline import Timeline
 from hetgym.search.proposals import Network
-from hetgym.sim import Runtime, simulate
+from hetgym.sim import Runtime, Trace, simulate
 
 DRAWS = 128  # Moves that are drawn for each that is priced
 UNGUIDED = 0.1  # Share of the moves that are taken without the network
@@ -35,28 +33,11 @@ LEAST_SAVING = 1e-9  # Share of the makespan that a move must save to have saved
 Entries = tuple[int, ...]  # [k] the entry of the menu of each key operator
 
 
-class Ground(NamedTuple):
-    """An instance as searches see it, which several of them may share; :func:`new_ground` makes one."""
+class Ground:
+    """An instance whose key operators may be split by the entries of a menu; several searches may share it."""
 
-    instance: SplitInstance  # the graph on a platform
-    tables: Tables  # of the instance
-    assembly: Assembly  # puts together the graph with splits
-
-
-def new_ground(instance: SplitInstance, menu: Sequence[Choice]) -> Ground:
-    """Prepare an instance, whose key operators may be split by the entries of a menu."""
-    return Ground(instance, new_tables(instance, menu), Assembly(instance, menu))
-
-
-class Evaluated(NamedTuple):
-    """A plan with its times."""
-
-    problem: ProblemArrays  # arrays of the split graph on the platform
-    assignment: IntArray  # [n] device of each operator
-    start: FloatArray  # [n] times [s]
-    finish: FloatArray  # [n]
-    chain: IntArray  # operators that the makespan waits for, first to last
-    places: Places  # of the graph's operators in it
+    def __init__(self, instance: SplitInstance, menu: Sequence[Choice]) -> None:
+        self.instance, self.tables, self.assembly = instance, new_tables(instance, menu), Assembly(instance, menu)
 
 
 class SplitSearch:
@@ -88,7 +69,7 @@ class SplitSearch:
         starts: Sequence[Entries] = (),
         watched: float = 0.0,
     ) -> None:
-        self.instance, self.tables, self._assembly = ground
+        self.instance, self.tables, self._assembly = ground.instance, ground.tables, ground.assembly
         self.runtime, self.network, self.scheduler = runtime, network, get(scheduler)
         self._exact = scheduler == "heft" and runtime.is_classic  # then no problem is made
         keys, entries = self.tables.legal.shape
@@ -153,18 +134,6 @@ class SplitSearch:
         except (ProblemError, OutOfMemory):
             return np.inf
 
-    def _evaluate(self, entries: Entries) -> Evaluated:
-        """A plan that has been priced, with its times."""
-        if self._exact:
-            arrays, placed, places = self._assembly.timeline(entries)
-            chain = np.empty(len(placed.start), np.int32)
-            chain = chain[: find_chain(arrays, placed, chain)]
-            return Evaluated(arrays, placed.assignment, placed.start, placed.finish, chain, places)
-        problem, places = self._assembly.problem(entries)
-        schedule = self.scheduler(problem)
-        trace, chain = simulate(problem, schedule, self.runtime), critical_chain(problem, schedule, self.runtime)
-        return Evaluated(problem.arrays, schedule.assignment, trace.start, trace.finish, chain, places)
-
     def _take(self, entries: Entries) -> bool:
         """Price a plan, and go on from it if it is not longer; true if it is taken."""
         price = self._price(entries)
@@ -220,25 +189,34 @@ class SplitSearch:
 
     def _view(self) -> Plan:
         """What the moves see of the current plan."""
-        found = self._evaluate(self.best)
-        cost, offset, keys, makespan = found.problem.cost, found.places.offset, list(self.instance.keys), self.makespan
+        placed: Timeline | Trace
+        if self._exact:
+            arrays, placed, places = self._assembly.timeline(self.best)
+            assignment, chain = placed.assignment, np.empty(len(placed.start), np.int32)
+            chain = chain[: find_chain(arrays, placed, chain)]
+        else:
+            problem, places = self._assembly.problem(self.best)
+            schedule = self.scheduler(problem)
+            arrays, assignment = problem.arrays, schedule.assignment
+            placed, chain = simulate(problem, schedule, self.runtime), critical_chain(problem, schedule, self.runtime)
+        start, finish, offset = placed.start, placed.finish, places.offset
+        keys, makespan = list(self.instance.keys), self.makespan
         block = np.repeat(np.arange(len(offset) - 1), np.diff(offset))
-        chain = found.chain
-        behind = np.append(found.start[chain[1:]], makespan)
+        behind = np.append(start[chain[1:]], makespan)
         waited = np.zeros(len(offset) - 1)
-        np.add.at(waited, block[chain], np.maximum(0.0, behind - found.start[chain]))
-        level = assigned_bottom_level(found.problem, found.assignment)
-        slack = np.minimum.reduceat(makespan - found.start - level, offset[:-1])
-        busy = np.maximum.reduceat(found.finish, offset[:-1]) - np.minimum.reduceat(found.start, offset[:-1])
+        np.add.at(waited, block[chain], np.maximum(0.0, behind - start[chain]))
+        level = assigned_bottom_level(arrays, assignment)
+        slack = np.minimum.reduceat(makespan - start - level, offset[:-1])
+        busy = np.maximum.reduceat(finish, offset[:-1]) - np.minimum.reduceat(start, offset[:-1])
         lateness = np.zeros(len(keys))
         for k, entry in enumerate(self.best):
             option = self.instance.options[k][entry]
             if option is not None and option.least < option.largest:
-                first = found.places.first[keys[k]]
+                first = places.first[keys[k]]
                 small, large = int(np.argmin(option.lengths)), int(np.argmax(option.lengths))
-                lateness[k] = found.finish[first + small] - found.finish[first + large]
-        n, d = cost.shape
-        load = np.bincount(found.assignment, cost[np.arange(n), found.assignment], minlength=d)
+                lateness[k] = finish[first + small] - finish[first + large]
+        n, d = arrays.cost.shape
+        load = np.bincount(assignment, arrays.cost[np.arange(n), assignment], minlength=d)
         shares = load / max(makespan, 1e-30)
         best, value = np.array(self.best, np.int32), np.array([makespan, shares.max(), shares.min()])
         return Plan(best, waited[keys], busy[keys], np.maximum(0.0, slack[keys]), lateness, self._refused, value)

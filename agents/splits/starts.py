@@ -40,10 +40,9 @@ def shares(graph: DataflowGraph) -> dict[str, tuple[int, int]]:
 
 def _nearest(instance: SplitInstance, menu: Sequence[Choice], turn: int, share: tuple[int, int] | None) -> int:
     """The entry of two parts along a dimension whose smaller part is nearest to a length, the first of equals."""
-    best, least = 0, float("inf")
-    for entry, option in enumerate(instance.options[turn]):
-        if share is not None and option is not None and menu[entry].ways == 2 and option.result == share[0]:
-            distance = abs(min(option.lengths) - share[1])
-            if distance < least:
-                best, least = entry, distance
-    return best
+    distances = [
+        (abs(min(option.lengths) - share[1]), entry)
+        for entry, option in enumerate(instance.options[turn])
+        if share is not None and option is not None and menu[entry].ways == 2 and option.result == share[0]
+    ]
+    return min(distances, default=(0, 0))[1]

@@ -9,7 +9,6 @@ learns when to turn to others. The first updates search without the network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -65,24 +64,20 @@ class MoveOutcomes(Learner):
         losses = []
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learning_rate * (1.0 - 0.95 * self.update / self.updates)
-        for batch in self._batches(rng, len(target)):
-            log_odds = self.network(torch.from_numpy(found[batch]))
-            loss = nn.functional.binary_cross_entropy_with_logits(log_odds, torch.from_numpy(target[batch]))
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.step()
-            losses.append(float(loss.detach()))
+        for _ in range(self.settings.epochs):
+            for batch in np.array_split(rng.permutation(len(target)), max(1, len(target) // self.settings.batch)):
+                log_odds = self.network(torch.from_numpy(found[batch]))
+                loss = nn.functional.binary_cross_entropy_with_logits(log_odds, torch.from_numpy(target[batch]))
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                losses.append(float(loss.detach()))
         self.update += 1
         return {
             "loss": float(np.mean(losses)),
             "shorter": float((target > LIKELY).mean()),
             "saved": float(np.mean([saved for _, saved in searches])),
         }
-
-    def _batches(self, rng: np.random.Generator, rows: int) -> Iterator[npt.NDArray[np.int64]]:
-        """Rows of each gradient step."""
-        for _ in range(self.settings.epochs):
-            yield from np.array_split(rng.permutation(rows), max(1, rows // self.settings.batch))
 
     def search(self, rng: np.random.Generator) -> tuple[Rows, float]:
         """Search on a random problem; the rows, and the share of the makespan that was saved."""

@@ -100,8 +100,10 @@ class SelfLabelling(Learner):
         self.optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip)
+        done = self.update / self.updates
+        pace = min(1.0, (self.update + 1) / settings.warm_up) * (1.0 - 0.95 * done)
         for group in self.optimizer.param_groups:
-            group["lr"] = settings.learning_rate * self._pace()
+            group["lr"] = settings.learning_rate * pace
         self.optimizer.step()
         self.update += 1
         return {
@@ -110,10 +112,6 @@ class SelfLabelling(Learner):
             "sampled": float(np.mean([found.sampled / found.makespan for found in played])),
             "improved": float(np.mean([found.improved for found in played])),
         }
-
-    def _pace(self) -> float:
-        done = self.update / self.updates
-        return min(1.0, (self.update + 1) / self.settings.warm_up) * (1.0 - 0.95 * done)
 
     def _loss(self, lesson: Lesson, hidden: Tensor, seen: npt.NDArray[np.float32]) -> Tensor:
         """Cross-entropy of the label's decisions."""

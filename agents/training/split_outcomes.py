@@ -20,7 +20,7 @@ from hetgym.agents.sizes import Sizes
 from hetgym.agents.splits import planner as splits
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.planner import SplitPlanner
-from hetgym.agents.splits.search import SplitSearch, new_ground
+from hetgym.agents.splits.search import Ground, SplitSearch
 from hetgym.agents.splits.starts import in_entries
 from hetgym.agents.training.outcomes import MoveOutcomes, Rows, TrainedProposals
 from hetgym.agents.training.settings import SplitOutcomeSettings
@@ -74,7 +74,7 @@ class SplitOutcomes(MoveOutcomes):
         low, high = np.log(self.settings.plans)
         plans = int(np.exp(rng.uniform(low, high)) * len(instance.keys)) + 1
         network = None if self.update < self.settings.warm_up else self.network.compiled()
-        ground, watched = new_ground(instance, menu), min(1.0, self.settings.draws / plans)
+        ground, watched = Ground(instance, menu), min(1.0, self.settings.draws / plans)
         inner, seed = (self.rules.scheduler, self.rules.simulated), int(rng.integers(2**31))
         search = SplitSearch(ground, *inner, network, seed, [start], watched=watched)
         search.advance(search.patterns)

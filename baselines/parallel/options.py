@@ -141,7 +141,7 @@ def options(problem: TrainingProblem, setting: Setting, mixed: bool = True) -> O
         work=work,
         power=power,
         room=np.array(room, np.float64),
-        once=np.stack([_once(problem, kind, micro_batch) for kind in kinds]),
+        once=np.stack([passing_bytes(_known(problem, kind), problem.framework, micro_batch) for kind in kinds]),
     )
 
 
@@ -194,11 +194,6 @@ def _sums(problem: TrainingProblem, kind: Group, setting: Setting) -> FloatArray
         sizes.stash * setting.micro_batch,
     )
     return np.stack([np.append(0.0, np.cumsum(column)) for column in columns])
-
-
-def _once(problem: TrainingProblem, kind: Group, micro_batch: int) -> FloatArray:
-    """[l] bytes that each layer needs while it is computed on a kind of groups."""
-    return passing_bytes(_known(problem, kind), problem.framework, micro_batch)
 
 
 def _known(problem: TrainingProblem, kind: Group) -> Sizes:

@@ -29,11 +29,6 @@ class ProvenCut:
     lower_bound: float  # no contiguous cut is faster [s]
     status: str  # `"optimal"` if the max-load is the bound up to the ticks' rounding, else `"feasible"`
 
-    @property
-    def gap(self) -> float:
-        """Max-load over lower bound, less 1."""
-        return self.max_load / self.lower_bound - 1.0 if self.lower_bound > 0 else 0.0
-
 
 def cp_sat_cut(problem: PipelineProblem, seconds: float = 10.0, workers: int = 4, seed: int = 0) -> ProvenCut:
     """Minimise the max-load over all contiguous cuts, and prove how good the result is.

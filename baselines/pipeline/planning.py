@@ -25,11 +25,10 @@ PARTITIONERS: dict[str, Callable[[PipelineProblem], IntArray]] = {
 """Methods that return a device for each operator, by name."""
 
 
-def _proven(problem: PipelineProblem) -> IntArray:
-    return cp_sat_cut(problem).assignment
-
-
-PLANNERS: dict[str, Callable[[PipelineProblem], IntArray]] = {**PARTITIONERS, "cp-sat": _proven}
+PLANNERS: dict[str, Callable[[PipelineProblem], IntArray]] = {
+    **PARTITIONERS,
+    "cp-sat": lambda problem: cp_sat_cut(problem).assignment,
+}
 """Methods of :func:`plan_pipeline` by name; ``cp-sat`` needs OR-Tools."""
 
 OBJECTIVES = ("throughput", "memory")  # Objectives of plan_pipeline

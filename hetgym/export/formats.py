@@ -128,17 +128,19 @@ def export_plan(
     if file is not None and model is not None and any(is_file(own, model) for own in written_files(format, file)):
         raise ConfigError(f"{os.fspath(model)}: an export would overwrite the model; give it another path")
     if isinstance(plan, ParallelPlan):
-        document = _of_training(plan, format, layers)
+        _check_training(format)
+        document = plan.to_dict() if format == "json" else export_stages(plan, layers)
     elif format == "json":
-        document = plan_document(
-            _trace(plan, problem), os.fspath(model or ""), platform.name if platform else "", batch, problem=problem
-        )
+        known = _problem(plan, problem)
+        trace = plan if isinstance(plan, Trace) else simulate(known, plan, plan.model)
+        title = platform.name if platform else ""
+        document = plan_document(trace, os.fspath(model or ""), title, batch, problem=problem)
     else:
         known = _problem(plan, problem)
         if isinstance(plan, Schedule):
             validate(known, plan, memory=False)
-        given = _Context(problem, platform, model, batch, dims, weights, backend)
-        document = _of_operators(known, plan.assignment, format, file, given)
+        given = platform, model, batch, dims, weights, backend
+        document = _of_operators(known, plan.assignment, format, file, *given)
     if file is not None:
         args = document["args"] if format == "llama.cpp" else None
         text = shlex.join(args) if args is not None else json.dumps(document, indent=1)
@@ -164,7 +166,7 @@ def check_export(
     elif format != "json":
         one_device = np.zeros(problem.num_operators, np.int32)
         with suppress(PlanLost):  # another plan may do
-            _of_operators(problem, one_device, format, None, _Context(problem, platform, model, batch, dims))
+            _of_operators(problem, one_device, format, None, platform, model, batch, dims)
 
 
 def _names(what: str, names: Iterable[str] | None) -> list[str] | None:
@@ -177,45 +179,36 @@ def _names(what: str, names: Iterable[str] | None) -> list[str] | None:
     return found
 
 
-@dataclass(frozen=True)
-class _Context:
-    """Arguments of :func:`export_plan` that some forms take."""
-
-    problem: Problem | None
-    platform: Platform | None
-    model: str | os.PathLike[str] | None
-    batch: int | None
-    dims: Mapping[str, int] | None
-    weights: Iterable[str] | None = None
-    backend: str = "CUDA"
-
-
 def _annotates(format: str, file: Path | None) -> bool:
     return format == "onnxruntime" and file is not None and file.suffix == ".onnx"
 
 
 def _of_operators(
-    problem: Problem, assignment: IntArray, format: str, file: Path | None, given: _Context
+    problem: Problem,
+    assignment: IntArray,
+    format: str,
+    file: Path | None,
+    platform: Platform | None,
+    model: str | os.PathLike[str] | None,
+    batch: int | None,
+    dims: Mapping[str, int] | None,
+    weights: Iterable[str] | None = None,
+    backend: str = "CUDA",
 ) -> dict[str, Any]:
-    """The document of a placement of operators."""
-    placement = Placement.of(problem, assignment, given.platform)
+    """The document of a placement of operators; the arguments are those of :func:`export_plan`."""
+    placement = Placement.of(problem, assignment, platform)
     annotated = file if _annotates(format, file) else None
     make: dict[str, Callable[[], dict[str, Any]]] = {
-        "onnxruntime": lambda: export_onnx_runtime(placement, given.model, given.batch, given.dims, annotated),
-        "accelerate": lambda: export_device_map(placement, given.weights),
-        "llama.cpp": lambda: export_llama_cpp(placement, given.backend),
+        "onnxruntime": lambda: export_onnx_runtime(placement, model, batch, dims, annotated),
+        "accelerate": lambda: export_device_map(placement, weights),
+        "llama.cpp": lambda: export_llama_cpp(placement, backend),
         "pipelining": lambda: export_pipelining(placement),
     }
     return make[format]()
 
 
-def _of_training(plan: ParallelPlan, format: str, layers: Sequence[str] | None) -> dict[str, Any]:
-    """The document of a plan of a training step; ConfigError if the form holds none."""
-    _check_training(format)
-    return plan.to_dict() if format == "json" else export_stages(plan, layers)
-
-
 def _check_training(format: str) -> None:
+    """Refuse (ConfigError) a form that holds no plan of a training step."""
     if format not in ("json", "pipelining"):
         raise ConfigError(
             f"{format} holds no plan of a training step: its stages, replicas and micro-batches would be lost; "
@@ -232,9 +225,3 @@ def _problem(plan: object, problem: Problem | None) -> Problem:
     if problem is None:
         raise ConfigError("a schedule is exported with its problem: export_plan(schedule, format, problem=problem)")
     return problem
-
-
-def _trace(plan: Schedule | Trace, problem: Problem | None) -> Trace:
-    """The run of a plan."""
-    known = _problem(plan, problem)
-    return plan if isinstance(plan, Trace) else simulate(known, plan, plan.model)

@@ -72,7 +72,8 @@ def export_onnx_runtime(
     if annotated is None:
         rules = _by_names(onnx, proto.graph.node, kinds)
         return {"session_options": {BY_NAME: _settings(rules)}}
-    if annotated.parent.resolve() != path.parent.resolve() and _external(onnx, proto):
+    external = any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in proto.graph.initializer)
+    if external and annotated.parent.resolve() != path.parent.resolve():
         raise ConfigError(f"the weights of {path} lie in files beside it; export to a model in the same folder")
     _annotate(proto.graph.node, kinds)
     write_bytes(annotated, proto.SerializeToString(), ConfigError)
@@ -93,11 +94,6 @@ def _annotate(nodes: Sequence[onnx.NodeProto], kinds: Mapping[str, str]) -> None
         kind = next((kinds[value] for value in node.output if value in kinds), None)
         if kind is not None:
             node.metadata_props.add(key=ANNOTATION, value=kind)
-
-
-def _external(onnx: Any, proto: onnx.ModelProto) -> bool:
-    """True if weights lie in other files."""
-    return any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in proto.graph.initializer)
 
 
 def _by_names(onnx: Any, nodes: Sequence[onnx.NodeProto], kinds: Mapping[str, str]) -> dict[str, list[str]]:

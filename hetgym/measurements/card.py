@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
@@ -17,9 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._input.config import read
-from hetgym._input.json import parse
-from hetgym.errors import ArtefactError, ConfigError
+from hetgym.errors import ArtefactError
 
 ISA_FLAGS = (
     "sse4_2", "avx", "avx2", "fma", "f16c", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
@@ -119,7 +116,7 @@ class MachineCard:
             cpu=_line(info.get("model name") or _arm_model(info) or platform.machine()),
             cores=_count(_text(system / "online")) or os.cpu_count() or 1,
             cores_used=used,
-            memory=_memory(_text(base / "proc/meminfo")),
+            memory=int(_number(_match(r"MemTotal:\s+(\d+) kB", _text(base / "proc/meminfo")))) << 10,
             kernel=_line(_text(base / "proc/sys/kernel/osrelease")),
             caches=_caches(system / f"cpu{used[0] if used else 0}/cache"),
             isa=tuple(flag for flag in ISA_FLAGS if flag in flags),
@@ -133,20 +130,6 @@ class MachineCard:
             versions=library_versions() if versions is None else versions,
             gpus=cuda_gpus(base) if gpus is None else gpus,
         )
-
-    def to_json(self) -> str:
-        """The card as indented JSON, keys in the order of the fields."""
-        return json.dumps(asdict_plain(self), indent=1) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str, where: str = "machine card") -> MachineCard:
-        """Read a card that :meth:`to_json` wrote; ArtefactError about any key or value that is not such a card's."""
-        if len(text) > SIZE_LIMIT:
-            raise ArtefactError(f"{where}: too long for a machine card; the limit is {SIZE_LIMIT} characters")
-        try:
-            return read(cls, parse(text, where, ArtefactError), where)
-        except ConfigError as error:
-            raise ArtefactError(str(error)) from error
 
 
 def asdict_plain(card: MachineCard) -> dict[str, Any]:
@@ -261,10 +244,6 @@ def _count(online: str) -> int:
         first, _, last = part.partition("-")
         total += int(last or first) - int(first) + 1
     return total
-
-
-def _memory(meminfo: str) -> int:
-    return int(_number(_match(r"MemTotal:\s+(\d+) kB", meminfo))) << 10
 
 
 def _caches(folder: Path) -> dict[str, int]:

@@ -10,7 +10,7 @@ from hetgym._kernels.jit import lean
 from hetgym._text import brief
 from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.pipeline.contraction import Contraction
-from hetgym.pipeline.evaluation import last_finish, request_table, schedule_table
+from hetgym.pipeline.evaluation import flow_table, last_finish, schedule_table
 from hetgym.pipeline.objective import LATENCY, THROUGHPUT, TRAINING, Objective
 from hetgym.pipeline.problem import DeviceKind, PipelineProblem
 from hetgym.pipeline.tables import CutTables
@@ -114,12 +114,11 @@ class CutProblem:
         if code == THROUGHPUT:
             value = max(forward.tolist())
         elif code == LATENCY:
-            table = request_table(depth, objective.turns)
-            value = last_finish(table, forward[None, None], np.zeros(len(cut)), 0)
+            value = last_finish(flow_table(depth, objective.turns), forward[None, None], np.zeros(len(cut)))
         else:
             table = schedule_table(objective.schedule, depth, objective.turns, len(cut) // depth)
             seconds = np.array((forward, backward, weight))[:, None]
-            value = last_finish(table, seconds, np.zeros(len(cut)), 0)
+            value = last_finish(table, seconds, np.zeros(len(cut)))
         return CutValue(value, forward, backward, weight)
 
     def _loads(self, cut: Cut) -> FloatArray:

@@ -47,10 +47,7 @@ def makespan(
     if not 0 <= transfer < np.inf:
         raise ConfigError(f"pipeline schedule: transfer is {transfer!r}; it must be a time, not negative")
     moves = np.full(chunks * stages, float(transfer) if stages > 1 else 0.0)
-    finish = last_finish(pass_table(passes), seconds.reshape(kinds, 1, chunks * stages), moves, 0)
-    if finish == np.inf:
-        raise ConfigError("pipeline schedule: passes wait for each other in a cycle, or for passes that are left out")
-    return finish
+    return float(stage_finishes(pass_table(passes), seconds.reshape(kinds, 1, chunks * stages), moves).max())
 
 
 def pass_table(passes: Orders) -> Int64Array:
@@ -75,6 +72,7 @@ def schedule_table(schedule: str, stages: int, micro_batches: int, chunks: int) 
     return pass_table(orders(schedule, stages, micro_batches, chunks if schedule == "interleaved" else None))
 
 
+@lru_cache(maxsize=64)
 def flow_table(stages: int, jobs: int) -> Int64Array:
     """:func:`pass_table` of forward passes only: every stage serves jobs first come, first served."""
     table = np.empty((stages, jobs, 3), np.int64)
@@ -84,27 +82,21 @@ def flow_table(stages: int, jobs: int) -> Int64Array:
     return frozen(table)
 
 
-@lru_cache(maxsize=64)
-def request_table(stages: int, requests: int) -> Int64Array:
-    """Cached :func:`flow_table`: the evaluation of cuts needs the same few tables again and again."""
-    return flow_table(stages, requests)
-
-
 def stage_finishes(passes: Int64Array, seconds: FloatArray, moves: FloatArray) -> FloatArray:
     """[p] finish of the last pass of each stage [s]; arguments as of :func:`last_finish`, any number in flight.
 
     Raises:
         ConfigError: some passes can never run.
     """
-    stages, room, _ = passes.shape
-    clock = np.zeros(stages)
-    finish = np.full((3, seconds.shape[2], room), np.inf)
-    if _run_passes(passes, seconds, moves, 0, finish, clock, np.zeros(stages, np.int64)) == np.inf:
+    clock = np.zeros(len(passes))
+    if last_finish(passes, seconds, moves, 0, clock) == np.inf:
         raise ConfigError("pipeline schedule: passes wait for each other in a cycle, or for passes that are left out")
     return clock
 
 
-def last_finish(passes: Int64Array, seconds: FloatArray, moves: FloatArray, in_flight: int) -> float:
+def last_finish(
+    passes: Int64Array, seconds: FloatArray, moves: FloatArray, in_flight: int = 0, clock: FloatArray | None = None
+) -> float:
     """Finish of the last pass [s]; inf if some passes can never run.
 
     A forward pass waits for the forward pass of the previous chunk; a backward pass for its own forward pass and for
@@ -116,10 +108,12 @@ def last_finish(passes: Int64Array, seconds: FloatArray, moves: FloatArray, in_f
         moves: [v * p] seconds from each chunk to the next one, in either direction; the last is not used.
         in_flight: largest number of micro-batches that have begun their first but not finished their last forward
             pass; 0 = any number.
+        clock: [p] filled in with the finish of the last pass of each stage [s]; 0 before.
     """
     stages, room, _ = passes.shape
     finish = np.full((3, seconds.shape[2], room), np.inf)
-    return _run_passes(passes, seconds, moves, in_flight, finish, np.zeros(stages), np.zeros(stages, np.int64))
+    clock = np.zeros(stages) if clock is None else clock
+    return _run_passes(passes, seconds, moves, in_flight, finish, clock, np.zeros(stages, np.int64))
 
 
 # Invariants before each visit of a stage s: its first at[s] passes have run; clock[s] is the finish of the last of
@@ -156,11 +150,8 @@ def _run_passes(
         before = left
         for stage in range(stages):
             while at[stage] < passes.shape[1] and passes[stage, at[stage], 0] >= 0:
-                kind, batch, chunk = (
-                    passes[stage, at[stage], 0],
-                    passes[stage, at[stage], 1],
-                    passes[stage, at[stage], 2],
-                )
+                k = at[stage]
+                kind, batch, chunk = passes[stage, k, 0], passes[stage, k, 1], passes[stage, k, 2]
                 ready = 0.0
                 if kind == FORWARD:
                     if chunk > 0:

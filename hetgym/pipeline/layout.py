@@ -13,7 +13,7 @@ from hetgym._kernels.jit import step
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, Int64Array, frozen
 from hetgym.pipeline.cuts import Cut, CutProblem, Stage
-from hetgym.pipeline.evaluation import BACKWARD, FORWARD, _run_passes, request_table, schedule_table
+from hetgym.pipeline.evaluation import BACKWARD, FORWARD, _run_passes, flow_table, schedule_table
 from hetgym.pipeline.objective import TRAINING, Objective
 from hetgym.pipeline.tables import CutTables
 
@@ -62,7 +62,7 @@ def pass_tables(objective: Objective, devices: int, blocks: int) -> PassTables:
 def _pass_tables(schedule: str, turns: int, rounds: int, devices: int, most: int) -> PassTables:
     """As :func:`pass_tables`, for at most `most` pieces; no schedule stands for requests."""
     rows = [
-        (v, p, schedule_table(schedule, p, turns, v) if schedule else request_table(p, turns))
+        (v, p, schedule_table(schedule, p, turns, v) if schedule else flow_table(p, turns))
         for v in range(1, rounds + 1)
         for p in range(1, devices + 1)
         if p * v <= most and (v == 1 or (p > 1 and turns % p == 0))

@@ -6,6 +6,7 @@ import secrets
 import stat
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 PREFIX = "hetgym-score-"  # First letters of the names of these folders
@@ -34,20 +35,14 @@ def remove_folder(folder: Path) -> None:
         OSError: something cannot be removed.
     """
     os.chmod(folder, 0o700)
-    top = _open(str(folder))
-    try:
+    with _opened(str(folder)) as top:
         folders = _empty(top, top)
         while folders:
             name = folders.pop()
             os.chmod(name, 0o700, dir_fd=top)
-            inner = _open(name, top)
-            try:
+            with _opened(name, top) as inner:
                 folders += _empty(inner, top)
-            finally:
-                os.close(inner)
             os.rmdir(name, dir_fd=top)
-    finally:
-        os.close(top)
     os.rmdir(folder)
 
 
@@ -66,8 +61,14 @@ def _empty(folder: int, top: int) -> list[str]:
     return moved
 
 
-def _open(folder: str, within: int | None = None) -> int:
-    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=within)
+@contextlib.contextmanager
+def _opened(folder: str, within: int | None = None) -> Iterator[int]:
+    """The descriptor of a folder; OSError if it is a link."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=within)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _sweep(root: Path) -> None:
@@ -76,12 +77,9 @@ def _sweep(root: Path) -> None:
         with contextlib.suppress(OSError):
             found = folder.lstat()
             if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and time.time() - found.st_mtime > _YOUNG:
-                descriptor = _open(str(folder))
-                try:
+                with _opened(str(folder)) as descriptor:
                     if _lock(descriptor):
                         remove_folder(folder)
-                finally:
-                    os.close(descriptor)
 
 
 def _lock(descriptor: int) -> bool:

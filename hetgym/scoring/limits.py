@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,13 +37,8 @@ class Limits:
         return math.ceil(self.seconds) + 1
 
     def to_dict(self) -> dict[str, Any]:
-        """The limits as plain values."""
+        """The limits as plain values, which are arguments of the class."""
         return {"seconds": float(self.seconds), "memory": int(self.memory), "file": int(self.file)}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Limits:
-        """Restore what :meth:`to_dict` made."""
-        return cls(**fields)
 
 
 def answer_limit(operators: int, devices: int) -> int:

@@ -7,7 +7,6 @@ ends with it. When the scorer ends, by whatever signal, the nursery ends its chi
 
 import contextlib
 import ctypes
-import io
 import json
 import os
 import select
@@ -28,6 +27,7 @@ from hetgym.scoring.folders import remove_folder
 from hetgym.scoring.limits import THREADS, Limits, answer_limit
 from hetgym.sim import simulate
 from hetgym.workloads import textbook
+from hetgym.workloads.packing import unpack_problem
 
 _PIECE = 1 << 16
 _PATIENCE = 0.1  # time for a child to end that has closed its pipe [s]
@@ -77,13 +77,13 @@ def _serve(descriptor: int) -> None:
     """
     connection: Connection[Any, Any] = Connection(descriptor)
     hello = json.loads(connection.recv_bytes())
-    limits, program = Limits.from_dict(hello["limits"]), connection.recv_bytes()
+    limits, program = Limits(**hello["limits"]), connection.recv_bytes()
     _load_kernels()
     connection.send_bytes(json.dumps({"confined": _measures(limits)}).encode())
     while True:
         request = json.loads(connection.recv_bytes())
         data = connection.recv_bytes()
-        problem = Problem.load(io.BytesIO(data)) if data else None
+        problem = unpack_problem(data) if data else None
         room = Path(tempfile.mkdtemp(dir=Path.cwd()))
         status, seconds, answer = _call(program, problem, request["runtime"], limits, room, descriptor)
         connection.send_bytes(json.dumps({"status": status, "seconds": seconds}).encode())

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from hetgym._input.files import as_path, decoded, read_unpacked
 from hetgym._text import plain
@@ -52,7 +51,9 @@ def import_platform(
         return load_platform(file)
     title = name or plain(file.name.partition(".")[0])
     if file.name.endswith(".csv.gz"):
-        return _profiled(file, title)
+        found = Dataset.load(file)
+        device = replace(found.device, model=found.device.model or found.machine.cpu)
+        return Platform(title, (device,), description=f"{found.machine.label}, as measured")
     data = read_unpacked(file, LARGEST, PlatformError)
     try:
         return _machine(data, str(file), gpu, cpus).platform(title, boards)
@@ -79,13 +80,6 @@ def _machine(data: bytes, where: str, gpu: str, cpus: bool) -> Machine:
     if where.endswith((".xml", ".xml.gz")):
         raise PlatformError(f"{where}: not XML, which begins with '<'")
     return nvidia_smi(decoded(data, where, PlatformError), where, gpu)
-
-
-def _profiled(table: Path, name: str) -> Platform:
-    """The device that ``hetgym profile`` measured, with the sustained rates that it found."""
-    found = Dataset.load(table)
-    device = replace(found.device, model=found.device.model or found.machine.cpu)
-    return Platform(name, (device,), description=f"{found.machine.label}, as measured")
 
 
 def find_platform(platform: str | os.PathLike[str]) -> Platform:

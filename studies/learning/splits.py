@@ -29,7 +29,7 @@ import numpy as np
 import hetgym
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.planner import EFFORT, FILES, LEAST_EFFORT
-from hetgym.agents.splits.search import SHARPNESS, Entries, SplitSearch, new_ground
+from hetgym.agents.splits.search import SHARPNESS, Entries, Ground, SplitSearch
 from hetgym.agents.splits.starts import in_entries
 from hetgym.baselines import eop
 from hetgym.bench.significance import mean_intervals
@@ -103,7 +103,7 @@ def curve(
     """Makespans over the reference after each effort and each time."""
     instance, menu, start = ground
     begin = time.thread_time()
-    made = new_ground(instance, menu)
+    made = Ground(instance, menu)
     search = SplitSearch(made, rules.scheduler, rules.simulated, network, seed, starts=[start])
     efforts = {f"{effort}": search.patterns + effort * len(instance.keys) for effort in EFFORTS}
     times, found = list(TIMES[kind]), {}

@@ -34,7 +34,7 @@ def test_an_episode_has_the_value_of_the_plan(arguments: dict[str, Any], complet
         assert info["value"] == cuts.evaluate(info["stages"]).value <= cuts.reference
         assert info["illegal_actions"] == 0
         rounds.add(len(info["stages"]) // len({stage.device for stage in info["stages"]}))
-    assert same == 6 or (same > 2 and arguments.get("schedule") == "interleaved")  # rules of rounds, see CutAgent
+    assert same == 6 or (same > 2 and arguments.get("schedule") == "interleaved")  # see CutPlanner.begin
     assert arguments.get("schedule") != "interleaved" or max(rounds) > 1
 
 

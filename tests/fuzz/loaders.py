@@ -15,6 +15,8 @@ import networkx as nx
 import numpy as np
 
 import hetgym
+from hetgym._input.config import read
+from hetgym._input.json import parse
 from hetgym.agents import candidates, write_hub_folder
 from hetgym.agents.artefact import HUB_CARD, HUB_WEIGHTS
 from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
@@ -26,7 +28,7 @@ from hetgym.agents.recipe import load_recipe
 from hetgym.agents.regions import planner as regions
 from hetgym.bench.best_schedules import load_best_schedules
 from hetgym.costs import load_costs
-from hetgym.errors import GraphError
+from hetgym.errors import ArtefactError, GraphError
 from hetgym.graph import Operator, Tensor, from_networkx, from_onnx, from_trace
 from hetgym.measurements import Dataset, MachineCard, Measurements
 from hetgym.measurements.table import Journal
@@ -141,7 +143,8 @@ def topology(path: Path) -> None:
 
 def machine_card(path: Path) -> None:
     """The machine of a card."""
-    MachineCard.from_json(path.read_bytes().decode("utf-8", "replace"), str(path))
+    fields = parse(path.read_bytes().decode("utf-8", "replace"), str(path), ArtefactError)
+    read(MachineCard, fields, str(path))
 
 
 def table(path: Path) -> None:

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hetgym import HetgymError
-from hetgym.errors import ArtefactError
-from hetgym.measurements.card import GpuCard, MachineCard, cuda_gpus, gpu_card, library_versions
+from hetgym._input.config import read
+from hetgym.measurements.card import GpuCard, MachineCard, asdict_plain, cuda_gpus, gpu_card, library_versions
 
 XEON = """processor\t: 0
 model name\t: Intel(R)  Xeon(R) Gold 6148
@@ -92,7 +92,7 @@ def test_a_machine_that_tells_nothing_has_a_card(tmp_path: Path) -> None:
 
 def test_this_machine_keeps_its_names_to_itself() -> None:
     card = MachineCard.collect()
-    text = card.to_json()
+    text = json.dumps(asdict_plain(card))
     assert card.memory > 1 << 28 and card.cores >= len(card.cores_used) >= 1 and card.kernel
     assert card.versions["python"].startswith("3.")
     words = text.replace('"', " ").replace(",", " ").split()
@@ -134,9 +134,9 @@ def test_the_driver_is_read_from_proc(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_json_round_trip(xeon: MachineCard) -> None:
-    again = MachineCard.from_json(xeon.to_json())
+    again = read(MachineCard, json.loads(json.dumps(asdict_plain(xeon))), "card.json")
     assert again == xeon and hash(again) == hash(xeon)
-    assert again.to_json() == xeon.to_json()
+    assert json.dumps(asdict_plain(again)) == json.dumps(asdict_plain(xeon))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_json_round_trip(xeon: MachineCard) -> None:
         ({"memory": -1}, "must be finite and at least 0"),
         ({"memory": "much"}, "expected a number"),
         ({"load": [1, 2]}, "has 2 entries, expected 3"),
-        ({"load": [1, 2, float("nan")]}, "NaN is not a JSON number"),
+        ({"load": [1, 2, float("nan")]}, "must be finite and at least 0"),
         ({"cpu": "\x1b[31m red"}, "printable line"),
         ({"versions": {"torch": "x" * 300}}, "printable line"),
         ({"gpus": [{"driver": "1"}]}, "key 'model' is missing"),
@@ -156,17 +156,11 @@ def test_json_round_trip(xeon: MachineCard) -> None:
     ],
 )
 def test_bad_cards_are_refused_in_a_sentence(xeon: MachineCard, change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ArtefactError, match=message):
-        MachineCard.from_json(json.dumps(json.loads(xeon.to_json()) | change), "card.json")
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "nul", '{"cpu": ' + "[" * 100_000, " " * (1 << 21)])
-def test_what_is_no_card_is_refused(text: str) -> None:
-    with pytest.raises(ArtefactError, match="card.json"):
-        MachineCard.from_json(text, "card.json")
+    with pytest.raises(HetgymError, match=message):
+        read(MachineCard, asdict_plain(xeon) | change, "card.json")
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda s: st.dictionaries(st.text(), s)))
 def test_any_json_gives_a_card_or_a_typed_error(value: Any) -> None:
     with pytest.raises(HetgymError):
-        MachineCard.from_json(json.dumps(value))
+        read(MachineCard, json.loads(json.dumps(value)), "card.json")

@@ -125,19 +125,14 @@ def read_events(document: Any, where: str) -> Events:
             found.host.append(event)
         if len(found.host) + len(found.device) > MAX_EVENTS:
             raise GraphError(f"{where}: more than {MAX_EVENTS} events")
-    _from_zero(found)
+    # Times count from the first event on; before, differences of large numbers would lose digits.
+    first = min((event.start for event in (*found.host, *found.device)), default=0.0)
+    for event in (*found.host, *found.device, *found.syncs):
+        event.start, event.finish = (event.start - first) * MICROSECOND, (event.finish - first) * MICROSECOND
     for count, what in ((unfinished, "never finished"), (paired, "begin and end in two rows")):
         if count:
             found.notes.append(f"events that {what} are left out: {count}")
     return found
-
-
-def _from_zero(found: Events) -> None:
-    """Convert times to seconds since the first event; before, differences of large numbers would lose digits."""
-    first = min((event.start for event in (*found.host, *found.device)), default=0.0)
-    for event in (*found.host, *found.device, *found.syncs):
-        event.start = (event.start - first) * MICROSECOND
-        event.finish = (event.finish - first) * MICROSECOND
 
 
 def _event(row: Mapping[str, Any], category: str, place: str) -> Event | None:

@@ -68,7 +68,7 @@ def data_parallel(
     if not isinstance(bucket_bytes, int | float) or isinstance(bucket_bytes, bool):
         raise ConfigError(f"bucket_bytes is {bucket_bytes!r}; it must be a number of bytes")
     check_number(bucket_bytes, "bucket_bytes", ConfigError, positive=True, finite=False)
-    width = block_size(algorithm, k)
+    block_size(algorithm, k)  # refuses an unknown algorithm
     gradients = _gradients(graph)
     if not gradients:
         raise GraphError(f"graph {graph.name!r} updates no weights; turn it into a step with transforms.training")
@@ -81,7 +81,7 @@ def data_parallel(
     for rank in range(k):
         _replica(builder, graph, rank, gradients)
     for number, bucket in enumerate(buckets):
-        _reduce(builder, graph, number, bucket, algorithm, passes, width)
+        _reduce(builder, graph, number, bucket, algorithm, passes)
     return builder.done(f"{graph.name}-{k}x{algorithm}", sizes, graph.notes)
 
 
@@ -126,16 +126,10 @@ def _replica(builder: Builder, graph: DataflowGraph, rank: int, gradients: list[
 
 
 def _reduce(
-    builder: Builder,
-    graph: DataflowGraph,
-    number: int,
-    bucket: list[_Gradient],
-    algorithm: str,
-    passes: int,
-    width: int,
+    builder: Builder, graph: DataflowGraph, number: int, bucket: list[_Gradient], algorithm: str, passes: int
 ) -> None:
     """All-reduce a bucket: the inputs are the gradients of each replica, the outputs go to its updates."""
-    name, parts = f"bucket{number}", passes * width
+    name, parts = f"bucket{number}", passes * block_size(algorithm, builder.ranks)
     tensors = tuple(gradient.tensor for gradient in bucket)
     flat = Tensor((summed(t.size for t in tensors),), tensors[0].dtype)
     pieces = chunks_of(flat, parts)

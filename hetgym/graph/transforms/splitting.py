@@ -51,7 +51,7 @@ def split(
     parted = pieces(op, axis, lengths)
     sources = operands(graph)[chosen]
     scatters, gather = joints(op, found, sources, parted)
-    return _cancelled(_rewired(graph, chosen, sources, found.operands, found.once, scatters, parted, gather))
+    return _cancelled(_rewired(graph, chosen, sources, found, scatters, parted, gather))
 
 
 def joints(
@@ -97,8 +97,7 @@ def _rewired(
     graph: DataflowGraph,
     chosen: int,
     sources: Sequence[Source | None],
-    where: Sequence[int | None],
-    once: frozenset[int],
+    found: Cut,
     scatters: dict[tuple[Source, int], Operator],
     parted: Sequence[Operator],
     gather: Operator,
@@ -116,9 +115,9 @@ def _rewired(
     matched = {source for source in sources if source is not None}
     for number in range(len(parted)):
         for at, source in enumerate(sources):
-            if source is None or (at in once and number > 0):
+            if source is None or (at in found.once and number > 0):
                 continue
-            cut_at = where[at]
+            cut_at = found.operands[at]
             if cut_at is None:
                 edges.append((new[source[0]], source[1], first + number))
             else:

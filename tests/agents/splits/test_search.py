@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hetgym.agents.splits.moves import FEATURES, Plan, draw_moves, new_moves
-from hetgym.agents.splits.search import Ground, SplitSearch, new_ground
+from hetgym.agents.splits.search import Ground, SplitSearch
 from hetgym.envs.split.dynamics import Splits
 from hetgym.envs.split.networks import RandomNetworks
 from hetgym.envs.split.rules import SplitRules
@@ -31,7 +31,7 @@ def chain(count: int = 4) -> DataflowGraph:
 
 def ground(pair, rules=RULES):
     splits = Splits(rules, rules.menu(len(pair[1])))
-    return new_ground(splits.instance(pair), splits.menu), splits
+    return Ground(splits.instance(pair), splits.menu), splits
 
 
 @pytest.fixture(scope="module")
