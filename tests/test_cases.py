@@ -50,7 +50,6 @@ LATER = {
     "29-stage-times": "given times of stages",
     "33-shared-uplink": "links that switches share",
     "34-chakra-leaf-kernels": "kernels in traces of Chakra",
-    "rl-gantt-of-a-shop": "charts of job shops",
 }
 """Cases, or figures of cases, that need what hetgym does not have yet -> what that is."""
 
@@ -219,6 +218,19 @@ def seed_overlap() -> dict[str, Any]:
     return {"common_problems_with_split": len(train & test)}
 
 
+def gantt_of_a_shop(folder: Path) -> dict[str, Any]:
+    pytest.importorskip("matplotlib")
+    (folder / "two.jsp").write_text("3 2\n0 3 1 2\n1 4 0 1\n0 2 1 5\n")
+    problem = hetgym.load_problem(folder / "two.jsp")
+    (axes,) = hetgym.simulate(problem, get("heft")(problem)).gantt().axes
+    rows = [label.get_text() for label in axes.get_yticklabels()]
+    colours = {tuple(colour) for bars in axes.collections for colour in bars.get_facecolors()}
+    return {
+        "rows": "one a machine" if rows == ["M0", "M1"] else str(rows),
+        "colours": "one a job" if len(colours) == 3 else f"{len(colours)} colours",
+    }
+
+
 CASES: dict[str, Callable[..., dict[str, Any]]] = {
     "01b-cpu-reads-weights": cpu_reads_weights,
     "14d-two-machines": two_machines,
@@ -231,6 +243,7 @@ CASES: dict[str, Callable[..., dict[str, Any]]] = {
     "rl-speedup-under-arrivals": speedup_under_arrivals,
     "rl-wfcommons-cores": wfcommons_cores,
     "rl-seed-overlap": seed_overlap,
+    "rl-gantt-of-a-shop": gantt_of_a_shop,
 }
 
 

@@ -34,7 +34,7 @@ NEEDS = {
     "how-to/import-traces": ("torch",),
     "how-to/plan-a-language-model": ("transformers",),
     "how-to/run-a-plan": ("torch",),
-    "how-to/train-and-resume": ("stable_baselines3",),
+    "how-to/train-and-resume": ("stable_baselines3", "sb3_contrib"),
     "how-to/train-my-own-network": ("stable_baselines3", "torch_geometric"),
     "how-to/use-another-library": ("stable_baselines3", "sb3_contrib"),
 }

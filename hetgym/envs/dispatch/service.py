@@ -31,7 +31,8 @@ RULES = {
     "srpt": "the job with the least work left",
     "fair": "the job with the fewest operators under way for its weight",
 }
-"""Name of a dispatching rule -> who goes first; operators that are equal go by upward rank, jobs by number."""
+"""Name of a dispatching rule -> who goes first; equal operators go by upward rank, those of FIFO in topological order,
+and equal jobs by number."""
 
 CODES = {name: code for code, name in enumerate(RULES)}
 _BY_JOB = (WSPT, SRPT, FAIR)  # Rules by which operators of one job stay together
@@ -107,7 +108,8 @@ def new_service(
     n, code = problem.num_operators, CODES[rule or ("rank" if len(counted.came) == 1 else "srpt")]
     first, rank, place = _keys(problem, code, groups), np.empty(n, np.int32), np.empty(n, np.int32)
     rank[order] = np.arange(n, dtype=np.int32)
-    place[np.lexsort((rank, groups.job)) if code in _BY_JOB else order] = np.arange(n, dtype=np.int32)
+    equal = np.lexsort((rank, groups.job)) if code in _BY_JOB else problem.topological_order if code == FIFO else order
+    place[equal] = np.arange(n, dtype=np.int32)
     jobs = len(counted.came)
     given = {
         "release": release,

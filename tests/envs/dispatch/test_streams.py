@@ -45,7 +45,7 @@ THREE = [job(3.0, 3.0), job(1.0), job(2.0, 1.0)]  # operators 0 and 1; 2; 3 and 
 @pytest.mark.parametrize(
     ("rule", "order"),
     [
-        ("fifo", [0, 3, 2, 1, 4]),  # all came together: those that have been ready longest, ties by rank
+        ("fifo", [0, 2, 3, 1, 4]),  # all came together, so the operators that have been ready longest
         ("spt", [2, 3, 4, 0, 1]),
         ("mwkr", [0, 1, 3, 2, 4]),  # 6, 3; then 3, 1 and 1: ties by rank, then by number
         ("mor", [0, 3, 1, 2, 4]),  # 2, 2 and 1: ties by rank
@@ -87,6 +87,20 @@ def test_an_agent_that_serves_in_turn_gets_what_the_reference_gets(rule: str | N
     env = HetDispatchEnv(jobs=4, load=0.8, rule=rule or "rank", objective="job-time", completion="off", noise=0.1)
     total = hetgym.agents.play(env, hetgym.agents.in_turn(), 5).total_reward
     assert total == pytest.approx(0.0, abs=0.02), "but for candidates that are hidden, and rounded features"
+
+
+def test_completions_of_a_stream_are_those_of_the_whole_run() -> None:
+    """Jobs one after the other on one device: when the last is left, all that others took is known."""
+    env = HetDispatchEnv(
+        [job(1.0), job(2.0)], jobs=6, arrivals=[0.0, 10.0, 20.0, 30.0, 40.0, 50.0], objective="job-time", noise=0.3
+    )
+    env.reset(seed=1)
+    over, told = False, 0.0
+    while not over:
+        told = float(env.lanes.state.completion[0, 0])  # type: ignore[attr-defined]
+        _, _, over, _, info = env.step(0)
+    flow, last = info["jobs"].flow, env.problem.cost[-1, 0]
+    assert told == pytest.approx((flow[:-1].sum() + last) / 6, rel=1e-12)
 
 
 @pytest.mark.parametrize("load", [0.3, 0.7, 0.9])
