@@ -31,6 +31,10 @@ def test_masks_beside_observations() -> None:
         known, expected, *_ = plain.step(action)
         assert reward == expected
     assert gym.make(env.spec).observation_space == env.observation_space
+    other = MaskedObservation(gym.make("HetSchedule-v0", **SMALL), keys=("observations", "action_mask"))
+    seen, info = gym.make(other.spec).reset(seed=1)
+    assert other.observation_space.contains(seen)
+    assert (seen["observations"] == plain.reset(seed=1)[0]).all() and (seen["action_mask"] == info["action_mask"]).all()
     with pytest.raises(ConfigError, match="only hetgym's environments have masks"):
         MaskedObservation(gym.make("CartPole-v1"))
 
