@@ -52,6 +52,14 @@ class ConfigError(HetgymError, ValueError):
     """A configuration has an unknown key or a value of the wrong type."""
 
 
+class UnknownArgument(ConfigError, TypeError):
+    """An environment has no such argument. Some libraries try theirs, and leave out what a TypeError names."""
+
+    def __init__(self, message: object = "", *others: object) -> None:
+        # gymnasium.make raises the error once more, with the values of all arguments behind the sentence.
+        super().__init__(str(message).partition(" was raised from the environment creator for ")[0], *others)
+
+
 class IllegalAction(HetgymError, ValueError):
     """An action that the mask of an environment with ``illegal="raise"`` forbids."""
 

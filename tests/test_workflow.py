@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -39,6 +40,18 @@ def test_it_runs_the_examples_of_other_libraries_in_the_versions_that_the_page_n
     assert rows.keys() == named.keys() - {"pufferlib", "maskable"}  # by hand, and with the other tests
     for library, packages in rows.items():
         assert f"=={named[library]}" in packages
+
+
+def test_agents_of_every_library_learn_in_a_job_of_its_own() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))["jobs"]
+    commands = [step.get("run", "") for step in jobs["libraries"]["steps"]]
+    (install,) = (command for command in commands if command.startswith("pip install"))
+    assert "[agents,libraries]" in install and "-c " not in install  # constraints.txt pins a newer Gymnasium
+    assert any(
+        command.startswith("pytest") and command.endswith('"slow or not slow" tests/libraries') for command in commands
+    )
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert not [name for name in ("all", "dev") for need in extras[name] if "libraries" in need]
 
 
 def test_a_release_is_of_one_version() -> None:

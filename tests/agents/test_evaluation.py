@@ -53,7 +53,7 @@ def test_the_optimum_of_pipelines() -> None:
         ("HetDispatch-v0", "heft", {"noise": 0.1}, "without noise, arrivals and changes"),
         ("HetSchedule-v0", "hetf", {}, "unknown baseline 'hetf'; did you mean .*'heft'"),
         ("HetSchedule-v0", "unifrom", {}, "unknown baseline 'unifrom'; did you mean .*'uniform'"),
-        ("HetSplit-v0", "reference", {"tiles": 2}, "HetSplit-v0 has no argument 'tiles'"),
+        ("HetSplit-v0", "reference", {"tiles": 2}, "HetSplit-v0 got an unexpected keyword argument 'tiles'"),
         ("HetSchedule-v0", "greedy:finsh", {}, "no such candidate feature; did you mean 'finish'"),
     ],
 )

@@ -31,64 +31,12 @@ def test_masks_beside_observations() -> None:
         known, expected, *_ = plain.step(action)
         assert reward == expected
     assert gym.make(env.spec).observation_space == env.observation_space
+    other = MaskedObservation(gym.make("HetSchedule-v0", **SMALL), keys=("observations", "action_mask"))
+    seen, info = gym.make(other.spec).reset(seed=1)
+    assert other.observation_space.contains(seen)
+    assert (seen["observations"] == plain.reset(seed=1)[0]).all() and (seen["action_mask"] == info["action_mask"]).all()
     with pytest.raises(ConfigError, match="only hetgym's environments have masks"):
         MaskedObservation(gym.make("CartPole-v1"))
-
-
-def test_tianshou_acts_within_masks() -> None:
-    pytest.importorskip("tianshou.algorithm")
-    import torch
-    from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
-    from tianshou.data import Collector, CollectStats, VectorReplayBuffer
-    from tianshou.env import DummyVectorEnv
-    from tianshou.utils.net.common import Net
-
-    def collected() -> Any:
-        torch.manual_seed(0)
-        np.random.seed(0)  # noqa: NPY002
-        make = lambda: MaskedObservation(gym.make("HetDispatch-v0", **SMALL))  # noqa: E731
-        envs = DummyVectorEnv([make, make])
-        envs.seed([3, 4])
-        space = make().observation_space["obs"]
-        actions = make().action_space
-        network = Net(state_shape=space.shape, action_shape=actions.n, hidden_sizes=[8])
-        policy = DiscreteQLearningPolicy(model=network, action_space=actions, eps_training=0.5, eps_inference=0.5)
-        buffer = VectorReplayBuffer(4096, 2)
-        Collector[CollectStats](policy, envs, buffer).collect(n_step=200, reset_before_collect=True)
-        return buffer[:]
-
-    found, again = collected(), collected()
-    assert (np.take_along_axis(found.obs.mask, found.act[:, None], 1) == 1).all() and (found.obs.mask == 0).any()
-    assert (found.act == again.act).all() and (found.rew == again.rew).all()
-    assert (found.info.illegal_actions == 0).all() and found.done.any() and not found.hasnull()
-
-
-@pytest.mark.parametrize("lanes", [0, 3])
-def test_torchrl_acts_within_masks(lanes: int) -> None:
-    pytest.importorskip("torchrl")
-    import torch
-    from torchrl.envs import ActionMask, DTypeCastTransform, GymWrapper, TransformedEnv, check_env_specs
-
-    name, arguments = "HetDispatch-v0", {"observation": "candidates", "completion": "off"}
-
-    def made() -> Any:
-        if lanes:
-            env = gym.make_vec(name, num_envs=lanes, autoreset_mode="Disabled", **arguments)
-        else:
-            env = gym.make(name, **arguments)
-        wrapped = TransformedEnv(GymWrapper(env, categorical_action_encoding=True))
-        wrapped.append_transform(DTypeCastTransform(torch.int8, torch.bool, in_keys=["action_mask"]))
-        wrapped.append_transform(ActionMask())
-        wrapped.set_seed(0)
-        torch.manual_seed(0)
-        return wrapped
-
-    check_env_specs(made(), seed=0)
-    played = [made().rollout(80, break_when_any_done=False) for _ in range(2)]
-    mask, action = played[0]["action_mask"], played[0]["action"]
-    assert mask.gather(-1, action[..., None]).all() and not mask.all()
-    assert (played[0]["next", "candidates"] == played[1]["next", "candidates"]).all()
-    assert played[0]["next", "done"].any()
 
 
 def test_pufferlib_lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

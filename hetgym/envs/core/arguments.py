@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, ParamSpec, TypeVar, Union
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from hetgym.errors import ConfigError, UnknownName, shown, suggestion, unknown_name
+from hetgym.errors import ConfigError, UnknownArgument, UnknownName, shown, suggestion, unknown_name
 
 P = ParamSpec("P")
 Made = TypeVar("Made")
@@ -108,14 +108,15 @@ def made(arguments: Callable[P, Made], owner: str, /, *args: P.args, **kwargs: P
     """Make a dataclass of arguments from the values that a caller gave; messages name the owner.
 
     Raises:
-        ConfigError: an unknown argument, or one that is given twice.
+        UnknownArgument: an argument that it does not have.
+        ConfigError: one that is given twice, or too many.
         HetgymError: any error that the dataclass raises.
     """
     known = [field.name for field in dataclasses.fields(typing.cast(Any, arguments))]
     for name in kwargs:
         if name not in known:
             hint = getattr(arguments, "elsewhere", {}).get(name) or suggestion(name, known)
-            raise ConfigError(f"{owner} has no argument {shown(name)}; {hint}")
+            raise UnknownArgument(f"{owner} got an unexpected keyword argument {shown(name)}; {hint}")
     try:
         inspect.signature(arguments).bind(*args, **kwargs)
     except TypeError as error:

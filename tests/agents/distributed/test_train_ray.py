@@ -129,7 +129,9 @@ def test_a_run_changes_places(name: str, at: int, cluster: RayCluster, tmp_path:
 def test_what_the_environment_refuses_is_said_as_in_a_local_run(cluster: RayCluster, tmp_path: Path) -> None:
     from hetgym.agents.distributed.lanes import RayLanes
 
-    with pytest.raises(ConfigError, match="^HetSchedule-v0 has no argument 'observatoin'; did you mean"):
+    with pytest.raises(
+        ConfigError, match="^HetSchedule-v0 got an unexpected keyword argument 'observatoin'; did you mean"
+    ):
         RayLanes(RayCluster(cluster.ray, 1), recipe("maskable-ppo", arguments={"observatoin": "graph"}))
     with pytest.raises(ClusterError, match=r"has \d+ cores, too few for 1000 workers"), join(workers=1000):
         pass

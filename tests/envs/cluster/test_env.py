@@ -198,8 +198,14 @@ def test_illegal_actions_are_replaced_and_plans_that_do_not_fit_fail() -> None:
 def test_bad_arguments_get_one_sentence() -> None:
     problem, chain = small(1), PipelineProblem.chain([[1.0]], [hetgym.pipeline.DeviceKind("gpu", 1)])
     for arguments, message in (
-        ({"problem": problem, "objective": "training"}, "no argument 'objective'; HetPipeline-v0 has it"),
-        ({"problem": problem, "micro_batches": 3}, "no argument 'micro_batches'; HetPipeline-v0 has it"),
+        (
+            {"problem": problem, "objective": "training"},
+            "unexpected keyword argument 'objective'; HetPipeline-v0 has it",
+        ),
+        (
+            {"problem": problem, "micro_batches": 3},
+            "unexpected keyword argument 'micro_batches'; HetPipeline-v0 has it",
+        ),
         ({"problem": [problem, chain]}, "pipelines are cut in HetPipeline-v0"),
         ({"problem": 3}, "expected a hetgym.parallel.TrainingProblem, got 3"),
         ({"problem": problem, "generator": small}, "one source"),
@@ -210,7 +216,7 @@ def test_bad_arguments_get_one_sentence() -> None:
     for made in (lambda: HetPipelineEnv(problem), lambda: HetPipelineEnv([chain, problem])):
         with pytest.raises(hetgym.ConfigError, match="a TrainingProblem is planned in HetCluster-v0"):
             made()
-    with pytest.raises(hetgym.ConfigError, match="no argument 'max_actions'; HetCluster-v0 has it"):
+    with pytest.raises(hetgym.ConfigError, match="unexpected keyword argument 'max_actions'; HetCluster-v0 has it"):
         HetPipelineEnv(chain, max_actions=9)
     env = HetClusterEnv(problem, max_blocks=3)
     with pytest.raises(hetgym.ProblemError, match="max_blocks"):

@@ -83,8 +83,9 @@ def test_an_unknown_argument_gets_the_nearest_name(name: str) -> None:
         lambda **a: gym.make_vec(name, **a),
         lambda **a: make_lanes(name, 1, **a),
     ):
-        with pytest.raises(ConfigError, match="did you mean 'observation'"):
+        with pytest.raises(ConfigError, match="did you mean 'observation'[?]$") as refused:
             make(obsevation="flat")
+        assert isinstance(refused.value, TypeError) and "unexpected keyword argument 'obsevation'" in str(refused.value)
     with pytest.raises(ConfigError, match="too many positional"):
         environment_of(name)(None, None, None)
 

@@ -150,5 +150,5 @@ def test_what_is_said_of_pools_needs_a_generator_and_a_pool() -> None:
         gym.make_vec("HetSplit-v0", 2, graph="alexnet", platform="cpu-gpu", pool=3)
     with pytest.raises(hetgym.ConfigError, match="pool is 0"):
         gym.make("HetPipeline-v0", pool=0)
-    with pytest.raises(hetgym.ConfigError, match="no argument 'pool_seed'"):
+    with pytest.raises(hetgym.ConfigError, match="unexpected keyword argument 'pool_seed'"):
         gym.make("HetSchedule-v0", pool_seed=3)

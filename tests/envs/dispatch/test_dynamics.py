@@ -112,7 +112,7 @@ def test_waiting_is_legal_while_something_will_happen() -> None:
     [
         ({"observations": "flat"}, ConfigError, "did you mean 'observation'"),
         ({"mode": "dispatch"}, ConfigError, "'mode'; HetDispatch-v0 schedules during the run"),
-        ({"decode": "append"}, ConfigError, "no argument 'decode'; HetSchedule-v0 has it"),
+        ({"decode": "append"}, ConfigError, "unexpected keyword argument 'decode'; HetSchedule-v0 has it"),
         ({"candidates": 0}, ConfigError, "candidates is 0"),
         ({"noise": float("nan")}, ConfigError, "noise is nan"),
         ({"jobs": 1.5}, ConfigError, r"jobs is 1\.5"),

@@ -40,8 +40,8 @@ def test_heft_played_on_random_problems_returns_zero(runtime: str) -> None:
     ("arguments", "message"),
     [
         ({"mode": "dispatch"}, "'mode'; HetSchedule-v0 places before the run, HetDispatch-v0 schedules during it"),
-        ({"noise": 0.1}, "no argument 'noise'; HetDispatch-v0 has it"),
-        ({"jobs": 2}, "no argument 'jobs'; HetDispatch-v0 has it"),
+        ({"noise": 0.1}, "unexpected keyword argument 'noise'; HetDispatch-v0 has it"),
+        ({"jobs": 2}, "unexpected keyword argument 'jobs'; HetDispatch-v0 has it"),
         ({"reward": "dens"}, "did you mean 'dense'"),
         ({"decode": "insert"}, "did you mean 'insertion'"),
         ({"completion": "oct"}, "unknown completion 'oct'"),
