@@ -20,7 +20,7 @@ from hetgym._input.yaml import load_yaml
 from hetgym._text import plain
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.device import DEVICE_KINDS, Device, Link
-from hetgym.errors import PlatformError, suggestion, unknown_name
+from hetgym.errors import PlatformError, check_name, suggestion
 
 _PRESETS = part("configs") / "platforms"
 MOST_DEVICES = 1024  # Most devices of a platform: routes are found between every two of them
@@ -143,8 +143,7 @@ class Platform:
             UnknownName: the platform has no such device.
         """
         names = [device.name for device in self.devices]
-        if name not in names:
-            raise unknown_name(f"device of platform {self.name!r}", name, names)
+        check_name(f"device of platform {self.name!r}", name, names)
         return names.index(name)
 
     def route(self, a: int | str, b: int | str) -> tuple[Link, ...]:
@@ -332,8 +331,7 @@ def load_platform(platform: str | Path) -> Platform:
     """
     file = as_path(platform, "a platform", PlatformError)
     if file.suffix not in (".yaml", ".yml"):
-        if str(platform) not in platform_names():
-            raise unknown_name("platform", str(platform), platform_names())
+        check_name("platform", str(platform), platform_names())
         file = _PRESETS / f"{platform}.yaml"
     found = Platform.from_dict({"name": plain(file.stem), **load_yaml(file)}, str(platform))
     return replace(found, devices=tuple(_beside(device, file.parent) for device in found.devices))

@@ -11,7 +11,7 @@ from hetgym._input.files import atomic_write, check_run_name
 from hetgym._text import file_stem
 from hetgym.bench.rows import Row, RowsFile
 from hetgym.bench.sink import Sink
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, check_name
 from hetgym.problem import Problem
 from hetgym.sim import Trace
 from hetgym.workloads import ProblemSpec
@@ -39,8 +39,7 @@ class RunFolder(Sink):
     """
 
     def __init__(self, root: Path, name: str = "", traces: str = "best", force: bool = False) -> None:
-        if traces not in TRACES:
-            raise unknown_name("choice of traces", traces, TRACES)
+        check_name("choice of traces", traces, TRACES)
         self.path = make_folder(root, name, force)
         self.keep = traces
         self._best: dict[str, Trace] = {}

@@ -74,13 +74,12 @@ def plan_step(
     from hetgym.baselines.parallel import PLANNERS, plan_training
     from hetgym.bench.folder import make_folder
     from hetgym.cli.console import print_json, print_path, print_table, tell
-    from hetgym.errors import ConfigError, ProblemError, unknown_name
+    from hetgym.errors import ConfigError, ProblemError, check_name, unknown_name
     from hetgym.parallel import SIZES, TrainingProblem, TransformerLayers, framework_of, load_cluster
     from hetgym.pipeline import SCHEDULES
     from hetgym.search.search import ended_by_interrupt
 
-    if model not in SIZES:
-        raise unknown_name("language model", model, SIZES)
+    check_name("language model", model, SIZES)
     if planner != "all" and planner not in PLANNERS:
         raise unknown_name("planner of training steps", planner, PLANNERS)
     words = [word.strip() for word in framework.split(",")]

@@ -14,7 +14,7 @@ from hetgym.costs.features import class_of, family_of, features, physics
 from hetgym.costs.learned import REGRESSORS, ClassModel, LearnedCosts
 from hetgym.costs.regressor import Regressor, grouped_folds
 from hetgym.device import Device
-from hetgym.errors import ArtefactError, unknown_name
+from hetgym.errors import ArtefactError, check_name
 from hetgym.graph.ops import Operator
 from hetgym.graph.transforms.training import gradient_operator
 from hetgym.measurements.table import Measurements
@@ -104,8 +104,7 @@ def fit(
         ArtefactError: no row has a time.
         MissingExtra: a library that fits this kind of model is not installed.
     """
-    if model not in REGRESSORS:
-        raise unknown_name("kind of cost model", model, REGRESSORS)
+    check_name("kind of cost model", model, REGRESSORS)
     rows = table.timed()
     if not len(rows):
         raise ArtefactError(f"{table.name}: no operator in the table has a time, so there is nothing to fit")

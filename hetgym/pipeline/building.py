@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from hetgym._types import FloatArray
-from hetgym.errors import HetgymWarning, unknown_name
+from hetgym.errors import HetgymWarning, check_name
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.transforms.training import OPTIMIZERS, training, weights_of
 from hetgym.pipeline.blocking import blocks
@@ -61,8 +61,7 @@ def training_pipeline(
     Warns:
         HetgymWarning: see :func:`pipeline`.
     """
-    if optimizer not in OPTIMIZERS:
-        raise unknown_name("optimizer", optimizer, OPTIMIZERS)
+    check_name("optimizer", optimizer, OPTIMIZERS)
     return _Build(graph, platform, costs, how).training(optimizer)
 
 
