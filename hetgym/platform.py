@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hetgym._groups import gathered
 from hetgym._input.config import check_number, read
 from hetgym._input.files import as_path
 from hetgym._input.parts import part
@@ -178,9 +179,7 @@ class Platform:
 
     @cached_property
     def _routes(self) -> dict[tuple[str, str], tuple[Link, ...]]:
-        outgoing: dict[str, list[Link]] = {}
-        for link in self.links:
-            outgoing.setdefault(link.start, []).append(link)
+        outgoing = gathered((link.start, link) for link in self.links)
         routes = {}
         for a in self.devices:
             found = _shortest(a.name, outgoing, frozenset(self.switches))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hetgym._groups import gathered
 from hetgym.bench.rows import Measured
 from hetgym.bench.significance import mean_intervals, probability_below_zero
 
@@ -68,9 +69,7 @@ def points(rows: Sequence[Measured], rng: np.random.Generator) -> list[Point]:
         rows: rows of a measurement, with gaps.
         rng: source of randomness for the bootstrap over problems.
     """
-    groups: dict[_Key, list[Measured]] = {}
-    for row in rows:
-        groups.setdefault((row.runtime, row.scheduler, row.budget_s), []).append(row)
+    groups = gathered(((row.runtime, row.scheduler, row.budget_s), row) for row in rows)
     seen: set[tuple[str, str, tuple[Any, ...]]] = set()
     kept: dict[_Key, list[Measured]] = {}
     for key, group in groups.items():
@@ -79,11 +78,8 @@ def points(rows: Sequence[Measured], rng: np.random.Generator) -> list[Point]:
         if good and mark not in seen:
             seen.add(mark)
             kept[key] = good
-    by_size: dict[int, list[_Key]] = {}
-    for key, good in kept.items():
-        by_size.setdefault(len(good), []).append(key)
     made: dict[_Key, Point] = {}
-    for size, keys in by_size.items():
+    for size, keys in gathered((len(good), key) for key, good in kept.items()).items():
         intervals = mean_intervals([[row.gap or 0.0 for row in kept[key]] for key in keys], rng)
         for key, found in zip(keys, intervals, strict=True):
             times = [row.seconds for row in kept[key] if row.seconds is not None]

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+from hetgym._groups import gathered
 from hetgym.bench.rows import Row
 from hetgym.metrics import arithmetic_mean, geometric_mean
 
@@ -42,9 +43,7 @@ def summarise(rows: Iterable[Row]) -> list[Line]:
     schedulers are compared on the same problems.
     """
     whole = finished(rows)
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in whole:
-        groups.setdefault((row.runtime, row.scheduler), []).append(row)
+    groups = gathered(((row.runtime, row.scheduler), row) for row in whole)
     runtimes = list(dict.fromkeys(row.runtime for row in whole))
     lines = [_line(group) for group in groups.values()]
     return sorted(lines, key=lambda line: (runtimes.index(line.runtime), *_rank(line)))
@@ -70,9 +69,7 @@ def records(rows: Iterable[Row]) -> list[Row]:
 
 def by_platform(rows: Iterable[Row]) -> dict[str, list[Line]]:
     """The same summary for the problems of each platform, in order of appearance."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row.platform or "-", []).append(row)
+    groups = gathered((row.platform or "-", row) for row in rows)
     return {platform: summarise(group) for platform, group in groups.items()}
 
 

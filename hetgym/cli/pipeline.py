@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from hetgym._groups import gathered
 from hetgym._sums import summed
 from hetgym.cli.options import (
     BatchOption,
@@ -151,9 +152,7 @@ def _of_model(graph: Any, platform: Platform, how: str, stages: int | None) -> C
     from hetgym.pipeline import pipeline as priced
 
     problem, block = priced(graph, platform, how=how, stages=stages), blocks(graph, how)
-    inside: dict[int, list[str]] = {}
-    for number, op in zip(block.tolist(), graph.operators, strict=True):
-        inside.setdefault(number, []).append(op.name)
+    inside = gathered(zip(block.tolist(), (op.name for op in graph.operators), strict=True))
     layer = block if (problem.colour >= 0).any() else np.arange(problem.num_operators, dtype=np.int32)
     names = []
     for number in range(len(inside)):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hetgym._groups import gathered
 from hetgym.cli.options import BatchOption, DimsOption, DtypeOption, JsonOption, PhaseOption, load_devices, load_model
 
 if TYPE_CHECKING:
@@ -57,9 +58,7 @@ def price(
     if operator and operator not in names:
         raise unknown_name("operator", operator, names)
     asked = [graph.operators[names.index(operator)]] if operator else graph.operators
-    alike: dict[str, list[str]] = {}
-    for device in machine:
-        alike.setdefault(str(device.to_dict() | {"name": ""}), []).append(device.name)
+    alike = gathered((str(device.to_dict() | {"name": ""}), device.name) for device in machine)
     if as_json:
         rows = [
             {**_plain(explain(op, machine[group[0]], costs)), "devices": group}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._groups import gathered
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.costs.features import class_of, family_of, features, physics
 from hetgym.costs.learned import REGRESSORS, ClassModel, LearnedCosts
@@ -112,10 +113,7 @@ def fit(
     x = features(operators, device, [row.context == "graph" for row in rows])
     y = np.log(np.maximum(rows.seconds, 1e-8) / physics(operators, device))
     groups = group_numbers(operators)
-    members: dict[str, list[int]] = {}
-    for i, op in enumerate(operators):
-        members.setdefault(class_of(op), []).append(i)
-        members.setdefault(family_of(op), []).append(i)
+    members = gathered((of(op), i) for i, op in enumerate(operators) for of in (class_of, family_of))
     enough = {name for name, at in members.items() if len(at) >= LEAST_ROWS or name.startswith("*")}
     if only is not None:
         enough &= {name if (name := class_of(op)) in enough else family_of(op) for op in only}
