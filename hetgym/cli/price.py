@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hetgym._groups import gathered
-from hetgym.cli.options import BatchOption, DimsOption, DtypeOption, JsonOption, PhaseOption, load_devices, load_model
+from hetgym.cli.options import FuseOption, JsonOption, ModelOptions, load_devices
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,11 +30,9 @@ def price(
     operator: Annotated[
         str, typer.Option(help="Explain the price of this operator. Default: a table of the dearest ones.")
     ] = "",
-    batch: BatchOption = None,
-    dims: DimsOption = None,
-    phase: PhaseOption = "",
-    dtype: DtypeOption = "",
-    fuse: Annotated[bool, typer.Option("--fuse", help="Fuse operators first, as compilers do.")] = False,
+    *,
+    options: ModelOptions,
+    fuse: FuseOption = False,
     costs: Annotated[
         str, typer.Option(help="Cost model; see 'hetgym list costs'. auto: those of the devices.")
     ] = "auto",
@@ -53,7 +51,7 @@ def price(
     from hetgym.errors import unknown_name
 
     machine, chosen = load_devices(platform), cost_model(costs)
-    graph = load_model(model, batch, dims, phase, dtype, fuse)
+    graph = options.load(model, fuse)
     names = [op.name for op in graph.operators]
     if operator and operator not in names:
         raise unknown_name("operator", operator, names)
