@@ -16,6 +16,7 @@ import numpy as np
 from hetgym._groups import gathered
 from hetgym._input.config import check_number, read
 from hetgym._input.files import as_path
+from hetgym._input.json import repeated
 from hetgym._input.parts import part
 from hetgym._input.yaml import load_yaml
 from hetgym._text import plain
@@ -105,11 +106,9 @@ class Platform:
             raise PlatformError(
                 f"platform {self.name!r} has {len(self.devices)} devices; a platform has at most {MOST_DEVICES}"
             )
-        nodes: set[str] = set()
-        for node in [*(device.name for device in self.devices), *self.switches]:
-            if node in nodes:
-                raise PlatformError(f"platform {self.name!r}: the name {node!r} is used twice")
-            nodes.add(node)
+        nodes = [*(device.name for device in self.devices), *self.switches]
+        if (twice := repeated(nodes)) is not None:
+            raise PlatformError(f"platform {self.name!r}: the name {twice!r} is used twice")
         pairs: set[tuple[str, str]] = set()
         for link in self.links:
             who = f"platform {self.name!r}: link {link.start!r} -> {link.end!r}"

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from hetgym._groups import gathered
-from hetgym.bench.rows import Measured
+from hetgym.bench.rows import Finding, Measured
 from hetgym.bench.significance import mean_intervals, probability_below_zero
 
 LATE = 1.1  # A budget is kept if exceeded by at most this factor: searches look at the clock now and then
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Finding):
     """One scheduler within one budget under one runtime, over all problems."""
 
     # runtime, scheduler, kind: names
@@ -34,13 +34,9 @@ class Point:
     low: float | None
     high: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready mapping."""
-        return vars(self).copy()
-
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Finding):
     """The best scheduler within a time."""
 
     within_s: float  # the time [s]
@@ -49,11 +45,6 @@ class Choice:
     # share of bootstrap samples of the problems in which the best has the smaller mean gap of the two; None without a
     # second or for a single problem
     probability: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready mapping."""
-        second = self.second.to_dict() if self.second else None
-        return {**vars(self), "best": self.best.to_dict(), "second": second}
 
 
 _Key = tuple[str, str, float | None]

@@ -2,19 +2,18 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from hetgym._groups import gathered
-from hetgym.bench.rows import Row
+from hetgym.bench.rows import Finding, Row
 from hetgym.metrics import arithmetic_mean, geometric_mean
 
 TIE = 1e-9  # Relative difference below which two makespans count as equal
 
 
 @dataclass(frozen=True)
-class Line:
+class Line(Finding):
     """Results of one scheduler under one runtime; means are None if nothing succeeded."""
 
     # runtime, scheduler, kind: names
@@ -30,10 +29,6 @@ class Line:
     gap_to_bound: float | None  # arithmetic mean of the excess over the lower bound
     wins: int  # problems on which no scheduler of the run is better, and nothing better is known; ties count for all
     schedule_seconds: float | None  # median wall time of a schedule [s]
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready mapping."""
-        return asdict(self)
 
 
 def summarise(rows: Iterable[Row]) -> list[Line]:
