@@ -8,7 +8,7 @@ import numpy as np
 
 from hetgym.baselines.pilot import Pilot
 from hetgym.baselines.region_annealing import RegionAnnealing
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, check_name
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.search import regions
@@ -79,8 +79,7 @@ class Annealing(Search):
             self.rest()  # refuses bad options before any work
             self.stage = pilot
         else:
-            if decode not in REORDER:
-                raise unknown_name("decode", decode, REORDER)
+            check_name("decode", decode, REORDER)
             if not (0 < heat < np.inf and 0 < cooling <= 1):
                 raise ConfigError(
                     f"annealing: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1"

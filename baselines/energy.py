@@ -9,7 +9,7 @@ import numpy as np
 from hetgym._input.config import check_number
 from hetgym._text import brief
 from hetgym._types import FloatArray
-from hetgym.errors import ConfigError, OutOfMemory, unknown_name
+from hetgym.errors import ConfigError, OutOfMemory, check_name
 from hetgym.metrics import nondominated
 from hetgym.planning.capacity import without_limits
 from hetgym.planning.decode import decode_placement
@@ -102,8 +102,7 @@ def trade_offs(
         OutOfMemory: no plan was found that fits the capacities of the devices, which hold under every runtime.
     """
     for name in objectives:
-        if name not in OBJECTIVES:
-            raise unknown_name("objective", name, OBJECTIVES)
+        check_name("objective", name, OBJECTIVES)
     if not objectives:
         raise ConfigError("a front needs at least one objective")
     switches = as_runtime(runtime)

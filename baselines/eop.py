@@ -1,7 +1,8 @@
 """EOP: split the operators that take most time between two devices, in tuned ratios, one after the other."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -80,13 +81,14 @@ def eop(
             found = None if ended() else _best_split(base.graph.operators[i], platform, model, home)
             if found is not None:
                 choices[base.graph.operators[i].name] = found
-    best = _plan(base.graph, platform, model, home, choices, runtime)
+    plan = partial(_plan, base.graph, platform, model, home, runtime)
+    best = plan(choices)
     with searching() as ended:
         for _ in range(sweeps):
             before = best.makespan
             for name in list(choices):
                 if not ended():
-                    best = _tuned(name, choices, best, base.graph, platform, model, home, runtime)
+                    best = _tuned(name, choices, best, plan)
             if ended() or not best.makespan < before:
                 break
     best = min(best, base, key=lambda plan: plan.makespan)
@@ -152,8 +154,8 @@ def _plan(
     platform: Platform,
     model: CostModel,
     home: int,
-    choices: Mapping[str, _Choice],
     runtime: str | Runtime,
+    choices: Mapping[str, _Choice],
 ) -> GraphPlan:
     graph = fused
     for name, choice in choices.items():
@@ -169,14 +171,7 @@ def _plan(
 
 
 def _tuned(
-    name: str,
-    choices: dict[str, _Choice],
-    best: GraphPlan,
-    fused: DataflowGraph,
-    platform: Platform,
-    model: CostModel,
-    home: int,
-    runtime: str | Runtime,
+    name: str, choices: dict[str, _Choice], best: GraphPlan, plan: Callable[[Mapping[str, _Choice]], GraphPlan]
 ) -> GraphPlan:
     """Move one ratio by a step as long as the plan gets shorter; a piece of nothing undoes the split."""
     for direction in (-1, 1):
@@ -186,12 +181,12 @@ def _tuned(
             if step in (0, STEPS):
                 del trial[name]
             try:
-                plan = _plan(fused, platform, model, home, trial, runtime)
+                found = plan(trial)
             except GraphError:
                 break  # the piece would be empty after rounding
-            if not plan.makespan < best.makespan:
+            if not found.makespan < best.makespan:
                 break
             choices.clear()
             choices.update(trial)
-            best = plan
+            best = found
     return best

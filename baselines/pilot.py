@@ -7,7 +7,7 @@ import numpy as np
 from hetgym._kernels.jit import lean
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, Int64Array, IntArray
-from hetgym.errors import unknown_name
+from hetgym.errors import check_name
 from hetgym.planning import ranks, timeline
 from hetgym.planning.list_scheduling import place_in_order, place_within
 from hetgym.problem import Problem, ProblemArrays
@@ -64,8 +64,7 @@ class Pilot(Estimated):
         optimistic: bool = True,
         runtime: str | Runtime = "classic",
     ) -> None:
-        if completion not in COMPLETIONS:
-            raise unknown_name("completion", completion, COMPLETIONS)
+        check_name("completion", completion, COMPLETIONS)
         n, d = problem.num_operators, problem.num_devices
         switches = as_runtime(runtime)
         self.insertion = completion == "insertion"

@@ -22,7 +22,7 @@ def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     return array
 
 
-def numbers(values: npt.ArrayLike, otherwise: str, error: type[HetgymError]) -> FloatArray:
+def numbers(values: object, otherwise: str, error: type[HetgymError]) -> FloatArray:
     """Read numbers into an array, or raise ``error``, which begins with ``otherwise``."""
     try:
         return np.asarray(values, np.float64)

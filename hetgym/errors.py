@@ -6,7 +6,7 @@ else. Each also derives from the built-in exception that a caller would expect.
 
 import difflib
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from types import ModuleType
 
@@ -117,6 +117,12 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> UnknownName:
     "unknown scheduler 'hetf'; did you mean 'heft'?"
     """
     return UnknownName(f"unknown {what} {shown(name)}; {suggestion(name, known)}")
+
+
+def check_name(what: str, name: object, known: Collection[str]) -> None:
+    """Refuse a name that is not in a registry with :func:`unknown_name`."""
+    if name not in known:
+        raise unknown_name(what, name, known)
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:

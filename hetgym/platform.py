@@ -13,14 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from hetgym._groups import gathered
 from hetgym._input.config import check_number, read
 from hetgym._input.files import as_path
+from hetgym._input.json import repeated
 from hetgym._input.parts import part
 from hetgym._input.yaml import load_yaml
 from hetgym._text import plain
 from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.device import DEVICE_KINDS, Device, Link
-from hetgym.errors import PlatformError, suggestion, unknown_name
+from hetgym.errors import PlatformError, check_name, suggestion
 
 _PRESETS = part("configs") / "platforms"
 MOST_DEVICES = 1024  # Most devices of a platform: routes are found between every two of them
@@ -104,11 +106,9 @@ class Platform:
             raise PlatformError(
                 f"platform {self.name!r} has {len(self.devices)} devices; a platform has at most {MOST_DEVICES}"
             )
-        nodes: set[str] = set()
-        for node in [*(device.name for device in self.devices), *self.switches]:
-            if node in nodes:
-                raise PlatformError(f"platform {self.name!r}: the name {node!r} is used twice")
-            nodes.add(node)
+        nodes = [*(device.name for device in self.devices), *self.switches]
+        if (twice := repeated(nodes)) is not None:
+            raise PlatformError(f"platform {self.name!r}: the name {twice!r} is used twice")
         pairs: set[tuple[str, str]] = set()
         for link in self.links:
             who = f"platform {self.name!r}: link {link.start!r} -> {link.end!r}"
@@ -143,8 +143,7 @@ class Platform:
             UnknownName: the platform has no such device.
         """
         names = [device.name for device in self.devices]
-        if name not in names:
-            raise unknown_name(f"device of platform {self.name!r}", name, names)
+        check_name(f"device of platform {self.name!r}", name, names)
         return names.index(name)
 
     def route(self, a: int | str, b: int | str) -> tuple[Link, ...]:
@@ -179,9 +178,7 @@ class Platform:
 
     @cached_property
     def _routes(self) -> dict[tuple[str, str], tuple[Link, ...]]:
-        outgoing: dict[str, list[Link]] = {}
-        for link in self.links:
-            outgoing.setdefault(link.start, []).append(link)
+        outgoing = gathered((link.start, link) for link in self.links)
         routes = {}
         for a in self.devices:
             found = _shortest(a.name, outgoing, frozenset(self.switches))
@@ -332,8 +329,7 @@ def load_platform(platform: str | Path) -> Platform:
     """
     file = as_path(platform, "a platform", PlatformError)
     if file.suffix not in (".yaml", ".yml"):
-        if str(platform) not in platform_names():
-            raise unknown_name("platform", str(platform), platform_names())
+        check_name("platform", str(platform), platform_names())
         file = _PRESETS / f"{platform}.yaml"
     found = Platform.from_dict({"name": plain(file.stem), **load_yaml(file)}, str(platform))
     return replace(found, devices=tuple(_beside(device, file.parent) for device in found.devices))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import index
@@ -11,6 +10,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from hetgym import _tables as tables
+from hetgym._groups import gathered
 from hetgym._kernels.jit import step
 from hetgym._kernels.records import record
 from hetgym._text import brief
@@ -118,9 +118,7 @@ def read_shared(n: int, readers: Iterable[tuple[Sequence[int], float]], name: st
 
 def by_name(constants: Iterable[tuple[int, str, float]], n: int) -> SharedWeights:
     """Shared weights of n operators from constants, an operator, name and bytes each: one weight a name and size."""
-    readers: dict[tuple[str, float], list[int]] = defaultdict(list)
-    for operator, name, size in constants:
-        readers[name, size].append(operator)
+    readers = gathered(((name, size), operator) for operator, name, size in constants)
     return SharedWeights.of(n, [(ids, size) for (_, size), ids in readers.items()])
 
 

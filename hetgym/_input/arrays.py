@@ -2,12 +2,10 @@
 
 import numpy as np
 
-from hetgym._types import FloatArray
+from hetgym._types import FloatArray, numbers
+from hetgym.errors import HetgymError
 
 
-def floats(values: object, error: type[Exception], what: str) -> FloatArray:
+def floats(values: object, error: type[HetgymError], what: str) -> FloatArray:
     """A writable array of numbers that a user gives; an error whose message begins with ``what`` if it is none."""
-    try:
-        return np.array(values, np.float64)
-    except (OverflowError, TypeError, ValueError) as cause:
-        raise error(f"{what} ({cause})") from cause
+    return np.array(numbers(values, what, error))

@@ -1,17 +1,16 @@
 """The folder of one run: rows, results, traces and the report."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hetgym._input.files import atomic_write, check_run_name
+from hetgym._input.files import atomic_write, check_run_name, write_json
 from hetgym._text import file_stem
 from hetgym.bench.rows import Row, RowsFile
 from hetgym.bench.sink import Sink
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, check_name
 from hetgym.problem import Problem
 from hetgym.sim import Trace
 from hetgym.workloads import ProblemSpec
@@ -39,8 +38,7 @@ class RunFolder(Sink):
     """
 
     def __init__(self, root: Path, name: str = "", traces: str = "best", force: bool = False) -> None:
-        if traces not in TRACES:
-            raise unknown_name("choice of traces", traces, TRACES)
+        check_name("choice of traces", traces, TRACES)
         self.path = make_folder(root, name, force)
         self.keep = traces
         self._best: dict[str, Trace] = {}
@@ -91,8 +89,7 @@ class RunFolder(Sink):
         folder = self.path / "traces"
         folder.mkdir(exist_ok=True)
         name = "__".join(map(file_stem, (spec.name, trace.scheduler, trace.runtime)))
-        with naming(folder / f"{name}.json") as path:
-            trace.save_chrome(path)
+        trace.save_chrome(folder / f"{name}.json")
 
     def close(self) -> None:
         """Write what is still held back; the run is over, by its end or by Ctrl-C."""
@@ -101,13 +98,12 @@ class RunFolder(Sink):
 
     def write_json(self, name: str, document: dict[str, Any]) -> Path:
         """Write a JSON file and return its path; infinities become null."""
-        return self.write_text(name, json.dumps(document, indent=1, allow_nan=False) + "\n")
+        return write_json(self.path / name, document)
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a text file, complete or not at all, and return its path."""
-        with naming(self.path / name) as path:
-            atomic_write(path, lambda file: file.write(text.encode()))
-        return path
+        atomic_write(self.path / name, lambda file: file.write(text.encode()))
+        return self.path / name
 
 
 @contextmanager

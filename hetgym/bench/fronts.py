@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from hetgym.bench.rows import Measured
+from hetgym._groups import gathered
+from hetgym.bench.rows import Finding, Measured
 from hetgym.bench.significance import mean_intervals, probability_below_zero
 
 LATE = 1.1  # A budget is kept if exceeded by at most this factor: searches look at the clock now and then
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Finding):
     """One scheduler within one budget under one runtime, over all problems."""
 
     # runtime, scheduler, kind: names
@@ -33,13 +34,9 @@ class Point:
     low: float | None
     high: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready mapping."""
-        return vars(self).copy()
-
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Finding):
     """The best scheduler within a time."""
 
     within_s: float  # the time [s]
@@ -48,11 +45,6 @@ class Choice:
     # share of bootstrap samples of the problems in which the best has the smaller mean gap of the two; None without a
     # second or for a single problem
     probability: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready mapping."""
-        second = self.second.to_dict() if self.second else None
-        return {**vars(self), "best": self.best.to_dict(), "second": second}
 
 
 _Key = tuple[str, str, float | None]
@@ -68,9 +60,7 @@ def points(rows: Sequence[Measured], rng: np.random.Generator) -> list[Point]:
         rows: rows of a measurement, with gaps.
         rng: source of randomness for the bootstrap over problems.
     """
-    groups: dict[_Key, list[Measured]] = {}
-    for row in rows:
-        groups.setdefault((row.runtime, row.scheduler, row.budget_s), []).append(row)
+    groups = gathered(((row.runtime, row.scheduler, row.budget_s), row) for row in rows)
     seen: set[tuple[str, str, tuple[Any, ...]]] = set()
     kept: dict[_Key, list[Measured]] = {}
     for key, group in groups.items():
@@ -79,11 +69,8 @@ def points(rows: Sequence[Measured], rng: np.random.Generator) -> list[Point]:
         if good and mark not in seen:
             seen.add(mark)
             kept[key] = good
-    by_size: dict[int, list[_Key]] = {}
-    for key, good in kept.items():
-        by_size.setdefault(len(good), []).append(key)
     made: dict[_Key, Point] = {}
-    for size, keys in by_size.items():
+    for size, keys in gathered((len(good), key) for key, good in kept.items()).items():
         intervals = mean_intervals([[row.gap or 0.0 for row in kept[key]] for key in keys], rng)
         for key, found in zip(keys, intervals, strict=True):
             times = [row.seconds for row in kept[key] if row.seconds is not None]

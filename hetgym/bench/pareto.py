@@ -15,6 +15,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from hetgym import metrics
+from hetgym._groups import gathered
 from hetgym._text import duration
 from hetgym.bench.case import Case
 from hetgym.bench.executor import Batch, Here
@@ -140,10 +141,7 @@ class _Passes:
         return before is None or not _ended_by_itself(before[0])
 
     def _keep(self, rows: Iterable[Row], budget: float | None) -> None:
-        new: dict[tuple[str, str], list[Measured]] = {}
-        for row in rows:
-            new.setdefault((row.problem, row.scheduler), []).append(_measured(row, budget))
-        self.last |= new
+        self.last |= gathered(((row.problem, row.scheduler), _measured(row, budget)) for row in rows)
 
 
 def _measured(row: Row, budget: float | None) -> Measured:

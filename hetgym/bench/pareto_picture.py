@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hetgym._groups import gathered
 from hetgym._input.files import reason
 from hetgym._text import duration, plain
 from hetgym.bench.fronts import Point
@@ -45,10 +46,8 @@ def height(gap: float) -> float:
 
 def curves(found: Sequence[Point], runtime: str) -> dict[str, list[Point]]:
     """The points of each scheduler that was measured within budgets, by rising budgets, best curve first."""
-    lines: dict[str, list[Point]] = {}
-    for point in found:
-        if point.runtime == runtime and point.budget_s is not None and point.kind != "exact":
-            lines.setdefault(point.scheduler, []).append(point)
+    timed = [p for p in found if p.runtime == runtime and p.budget_s is not None and p.kind != "exact"]
+    lines = gathered((point.scheduler, point) for point in timed)
     for line in lines.values():
         line.sort(key=lambda point: point.budget_s or 0.0)
     return dict(sorted(lines.items(), key=lambda item: item[1][-1].gap))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hetgym._groups import gathered
 from hetgym.bench.rows import Row
 from hetgym.bench.summary import TIE, finished
 
@@ -53,11 +54,9 @@ def profiles(rows: Iterable[Row]) -> list[Profile]:
     Args:
         rows: rows of a whole run; problems that were not finished are left out.
     """
-    groups: dict[tuple[str, str], list[float | None]] = {}
-    for row in finished(rows):
-        gap = row.gap_to_best
-        groups.setdefault((row.runtime, row.scheduler), []).append(None if gap is None else 1 + gap)
-    return [Profile(runtime, scheduler, *profile(ratios)) for (runtime, scheduler), ratios in groups.items()]
+    groups = gathered(((row.runtime, row.scheduler), row.gap_to_best) for row in finished(rows))
+    ratios = {key: [None if gap is None else 1 + gap for gap in gaps] for key, gaps in groups.items()}
+    return [Profile(*key, *profile(found)) for key, found in ratios.items()]
 
 
 def widest(found: Sequence[Profile]) -> float:

@@ -9,15 +9,14 @@ their number.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from hetgym._sums import summed
 from hetgym._types import FloatArray
-from hetgym.bench.rows import Row
+from hetgym.bench.rows import Finding, Row
 from hetgym.bench.summary import finished
 from hetgym.errors import ConfigError, require, shown
 
@@ -40,7 +39,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(Finding):
     """Mean ranks of schedulers under one runtime, and which of their differences are significant."""
 
     runtime: str  # name of the runtime
@@ -59,10 +58,6 @@ class Ranking:
     def groups(self) -> list[tuple[int, int]]:
         """First and last place of each largest set of schedulers that Nemenyi's test does not distinguish."""
         return alike(self.mean_ranks, self.critical_difference)
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready mapping."""
-        return asdict(self)
 
 
 def rankings(rows: Iterable[Row], alpha: float = ALPHA) -> list[Ranking]:

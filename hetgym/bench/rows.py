@@ -14,7 +14,16 @@ from hetgym.workloads.best_known import PROVED
 
 
 @dataclass(frozen=True)
-class Row:
+class Finding:
+    """Base of results that are plain mappings in JSON."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready mapping."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Row(Finding):
     """One line of ``rows.csv``; numbers are None where the scheduler failed."""
 
     # problem, graph, platform: names
@@ -50,16 +59,12 @@ class Row:
         """True if the scheduler gave a legal schedule."""
         return self.status == "ok"
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready mapping."""
-        return asdict(self)
-
 
 COLUMNS = tuple(field.name for field in fields(Row))  # Header of `rows.csv`
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(Finding):
     """Result of one scheduler on one problem under one runtime, within a budget or without."""
 
     # problem, scheduler, kind, runtime: names
@@ -74,10 +79,6 @@ class Measured:
     # excess over the shortest makespan that is known or was measured; None until all is measured
     gap: float | None = None
     status: str = "ok"  # `"ok"`, or the sentence that says what went wrong
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready mapping."""
-        return vars(self).copy()
 
 
 def shortest(

@@ -2,18 +2,18 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-from hetgym.bench.rows import Row
+from hetgym._groups import gathered
+from hetgym.bench.rows import Finding, Row
 from hetgym.metrics import arithmetic_mean, geometric_mean
 
 TIE = 1e-9  # Relative difference below which two makespans count as equal
 
 
 @dataclass(frozen=True)
-class Line:
+class Line(Finding):
     """Results of one scheduler under one runtime; means are None if nothing succeeded."""
 
     # runtime, scheduler, kind: names
@@ -30,10 +30,6 @@ class Line:
     wins: int  # problems on which no scheduler of the run is better, and nothing better is known; ties count for all
     schedule_seconds: float | None  # median wall time of a schedule [s]
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready mapping."""
-        return asdict(self)
-
 
 def summarise(rows: Iterable[Row]) -> list[Line]:
     """One line for each runtime and scheduler, the smallest mean gap first.
@@ -42,9 +38,7 @@ def summarise(rows: Iterable[Row]) -> list[Line]:
     schedulers are compared on the same problems.
     """
     whole = finished(rows)
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in whole:
-        groups.setdefault((row.runtime, row.scheduler), []).append(row)
+    groups = gathered(((row.runtime, row.scheduler), row) for row in whole)
     runtimes = list(dict.fromkeys(row.runtime for row in whole))
     lines = [_line(group) for group in groups.values()]
     return sorted(lines, key=lambda line: (runtimes.index(line.runtime), *_rank(line)))
@@ -70,9 +64,7 @@ def records(rows: Iterable[Row]) -> list[Row]:
 
 def by_platform(rows: Iterable[Row]) -> dict[str, list[Line]]:
     """The same summary for the problems of each platform, in order of appearance."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row.platform or "-", []).append(row)
+    groups = gathered((row.platform or "-", row) for row in rows)
     return {platform: summarise(group) for platform, group in groups.items()}
 
 

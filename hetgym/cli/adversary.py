@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hetgym._text import file_stem
-from hetgym.cli.options import (
-    ForceOption,
-    ImportOption,
-    JsonOption,
-    NameOption,
-    OutOption,
-    RuntimeOption,
-    command_line,
-    import_files,
-)
+from hetgym.cli.options import ImportOption, Output, RuntimeOption, command_line, import_files
 from hetgym.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,10 +39,8 @@ def adversary(
     budget: Annotated[str, typer.Option(help="Problems to try for each pair, or a time such as 10s.")] = "2000",
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random changes.")] = 0,
     imports: ImportOption = None,
-    out: OutOption = Path("results"),
-    name: NameOption = "",
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    *,
+    output: Output,
 ) -> int:
     """Search for problems on which one scheduler loses most to another.
 
@@ -86,7 +75,8 @@ def adversary(
     for row in {row.name: row for pair in pairs for row in pair}.values():
         # This compiles, and refuses what cannot work before a file is written.
         search(row, row, **options | {"budget": min(problems, 1)})
-    return _run(pairs, [row.name for row in others], options, make_folder(out, name, force), as_json)
+    folder = make_folder(output.out, output.name, output.force)
+    return _run(pairs, [row.name for row in others], options, folder, output.as_json)
 
 
 def parse_budget(text: str) -> tuple[int, float | None]:
@@ -147,8 +137,7 @@ def _run(
         "interrupted": interrupted,
         "found": [result.to_dict() | {"file": str(file)} for result, file in zip(found, files, strict=True)],
     }
-    with naming(folder / "adversary.json") as path:
-        write_json(path, document)
+    write_json(folder / "adversary.json", document)
     if as_json:
         print_json(document)
     elif len(pairs) == 1 and found:

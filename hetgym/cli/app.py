@@ -21,6 +21,7 @@ from hetgym.cli.check_agent import check_agent
 from hetgym.cli.cluster import cluster
 from hetgym.cli.fit import fit
 from hetgym.cli.list import list_
+from hetgym.cli.options import expanded
 from hetgym.cli.pipeline import pipeline
 from hetgym.cli.plan import plan
 from hetgym.cli.platform import platform
@@ -83,7 +84,7 @@ EXAMPLES: dict[Callable[..., int], str] = {
 NAMES = {list_: "list", check_agent: "check-agent"}  # Command -> its name, where that is not the function's
 
 for _command, _example in EXAMPLES.items():
-    app.command(NAMES.get(_command), epilog=f"Example: {_example}")(_command)
+    app.command(NAMES.get(_command), epilog=f"Example: {_example}")(expanded(_command))
 
 
 def main() -> None:

@@ -137,7 +137,7 @@ def _run(job: Job, output: Output, traces: str, ray: str) -> int:
     from hetgym.cli.console import print_json
 
     with running.executing(job, ray) as executor:
-        folder = RunFolder(output.root, output.name, traces, output.force)
+        folder = RunFolder(output.out, output.name, traces, output.force)
         running.announce(job)
         first = [] if output.as_json else [running.FirstTable(job)]
         outcome = running.run_job(job, folder, executor, *first)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hetgym.errors import unknown_name
+from hetgym.errors import check_name
 
 Entry = dict[str, Any]
 
@@ -180,6 +180,5 @@ def entries(what: str) -> list[Entry]:
     >>> [entry["name"] for entry in entries("runtimes")][:2]
     ['classic', 'links']
     """
-    if what not in CATALOGUES:
-        raise unknown_name("catalogue", what, CATALOGUES)
+    check_name("catalogue", what, CATALOGUES)
     return CATALOGUES[what]()

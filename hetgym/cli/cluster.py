@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +10,7 @@ import typer
 from hetgym._input.config import LARGEST_BATCH
 from hetgym._sums import summed
 from hetgym.cli.exports import Exports, check_exports, parse_exports
-from hetgym.cli.options import ExportOption, ForceOption, JsonOption, NameOption, OutOption, Output
+from hetgym.cli.options import ExportOption, Output
 
 if TYPE_CHECKING:
     from hetgym.parallel import ParallelPlan, TrainingProblem, TrainingStep, TransformerSize
@@ -43,10 +41,8 @@ def cluster(
         str, typer.Option(help="Pipeline schedules that it may take: some of 1f1b, gpipe, interleaved, zb-h1, or all.")
     ] = "1f1b",
     export: ExportOption = None,
-    out: OutOption = Path("results"),
-    name: NameOption = "",
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    *,
+    output: Output,
 ) -> int:
     """Find the best training step of a language model on a cluster.
 
@@ -54,9 +50,8 @@ def cluster(
     writes the plan to OUT/NAME/plan.json. If no plan fits, ZeRO and sequence parallelism are chosen, too.
     """
     wanted = parse_exports(export)
-    check_exports(wanted, (model, platform), out)
-    output, exports = Output(out, name, force, as_json), Exports(wanted)
-    return plan_step(model, platform, global_batch, framework, planner, schedule, output, exports)
+    check_exports(wanted, (model, platform), output.out)
+    return plan_step(model, platform, global_batch, framework, planner, schedule, output, Exports(wanted))
 
 
 def plan_step(
@@ -70,17 +65,15 @@ def plan_step(
     exports: Exports,
 ) -> int:
     """Plan a training step, print the plan and write it to ``plan.json``; returns the exit code."""
-    from hetgym._input.files import write_bytes
     from hetgym.baselines.parallel import PLANNERS, plan_training
     from hetgym.bench.folder import make_folder
     from hetgym.cli.console import print_json, print_path, print_table, tell
-    from hetgym.errors import ConfigError, ProblemError, unknown_name
+    from hetgym.errors import ProblemError, check_name, unknown_name
     from hetgym.parallel import SIZES, TrainingProblem, TransformerLayers, framework_of, load_cluster
     from hetgym.pipeline import SCHEDULES
     from hetgym.search.search import ended_by_interrupt
 
-    if model not in SIZES:
-        raise unknown_name("language model", model, SIZES)
+    check_name("language model", model, SIZES)
     if planner != "all" and planner not in PLANNERS:
         raise unknown_name("planner of training steps", planner, PLANNERS)
     words = [word.strip() for word in framework.split(",")]
@@ -126,8 +119,8 @@ def plan_step(
         "step": figures,
         "planners": {name: problem.value(plan) for name, plan in found.items()},
     }
-    folder = make_folder(output.root, output.name, output.force)
-    write_bytes(folder / "plan.json", json.dumps(document["plan"], indent=1).encode(), ConfigError)
+    folder = make_folder(output.out, output.name, output.force)
+    found[best].save(folder / "plan.json")
     files, lost = exports.write(found[best], folder)
     if not chosen and found[best].zero is not None:
         tell(f"no plan fits under an unchanged {framework!r}; the planner chose ZeRO and sequence parallelism, too")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -39,18 +40,7 @@ ExportOption = Annotated[
         "repeatedly. Default of FILE: a file beside plan.json.",
     ),
 ]
-BatchOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, max=LARGEST_SIZE, help="Batch size. Default: the one of an ONNX model, else 1."),
-]
-DimsOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Sizes of symbolic dimensions, as in N=2,S=16, or sequence=4096 of a language model."),
-]
-PhaseOption = Annotated[
-    str, typer.Option(help="Of a language model: forward, prefill or decode. Default: forward, of whole sequences.")
-]
-DtypeOption = Annotated[str, typer.Option(help="Floating-point format, such as float16. Default: the model's own.")]
+FuseOption = Annotated[bool, typer.Option("--fuse", help="Fuse operators first, as compilers do.")]
 RuntimesOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -71,10 +61,61 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as J
 class Output:
     """The destination of a run's results."""
 
-    root: Path  # folder of all runs
-    name: str = ""  # name of this run's folder; empty = date and time
-    force: bool = False  # True to replace an earlier run of that name
-    as_json: bool = False  # True to write only the results, as JSON, to stdout
+    out: OutOption = Path("results")  # folder of all runs
+    name: NameOption = ""  # name of this run's folder; empty = date and time
+    force: ForceOption = False  # True to replace an earlier run of that name
+    as_json: JsonOption = False  # True to write only the results, as JSON, to stdout
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What a model's name or file leaves open."""
+
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, max=LARGEST_SIZE, help="Batch size. Default: the one of an ONNX model, else 1."
+        ),
+    ] = None
+    dims: Annotated[
+        list[str] | None,
+        typer.Option(help="Sizes of symbolic dimensions, as in N=2,S=16, or sequence=4096 of a language model."),
+    ] = None
+    phase: Annotated[
+        str, typer.Option(help="Of a language model: forward, prefill or decode. Default: forward, of whole sequences.")
+    ] = ""
+    dtype: Annotated[str, typer.Option(help="Floating-point format, such as float16. Default: the model's own.")] = ""
+
+    def load(self, model: str, fused: bool = False) -> DataflowGraph:
+        """The graph of a model; HetgymError if there is none."""
+        from hetgym.graph import load_graph
+        from hetgym.graph.transforms import cast, fuse
+
+        options: dict[str, Any] = {"dims": parse_dims(self.dims)} if self.dims else {}
+        options |= {"phase": self.phase} if self.phase else {}
+        graph = load_graph(model, batch=self.batch, **options)
+        graph = cast(graph, self.dtype) if self.dtype else graph
+        return fuse(graph).graph if fused else graph
+
+
+def expanded(command: Callable[..., int]) -> Callable[..., int]:
+    """A command for Typer, which has the options of a dataclass in place of each parameter that is one."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    options: list[Parameter] = []
+    for name, given in signature(command).parameters.items():
+        kinds = get_type_hints(groups[name], include_extras=True) if name in groups else hints
+        for option in fields(groups[name]) if name in groups else (given,):
+            own = Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=kinds[option.name])
+            options.append(own)
+
+    def run(**given: Any) -> int:
+        made = {name: kind(**{f.name: given.pop(f.name) for f in fields(kind)}) for name, kind in groups.items()}
+        return command(**given, **made)
+
+    run.__name__, run.__doc__, run.__annotations__ = command.__name__, command.__doc__, {}
+    run.__signature__ = Signature(options)  # type: ignore[attr-defined]
+    return run
 
 
 def words(text: str) -> list[str]:
@@ -131,19 +172,6 @@ def load_devices(platform: str) -> Platform:
         except HetgymError:
             raise error from None
         raise ConfigError(f"{platform} is a cluster; hetgym cluster plans training steps on it") from error
-
-
-def load_model(
-    model: str, batch: int | None, dims: Sequence[str] | None, phase: str, dtype: str, fused: bool = False
-) -> DataflowGraph:
-    """The graph that the options of a model describe; HetgymError if there is none."""
-    from hetgym.graph import load_graph
-    from hetgym.graph.transforms import cast, fuse
-
-    options: dict[str, Any] = {"dims": parse_dims(dims)} if dims else {}
-    graph = load_graph(model, batch=batch, **options | ({"phase": phase} if phase else {}))
-    graph = cast(graph, dtype) if dtype else graph
-    return fuse(graph).graph if fused else graph
 
 
 def command_line() -> tuple[str, ...]:

@@ -5,27 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
+from hetgym._groups import gathered
 from hetgym._sums import summed
-from hetgym.cli.options import (
-    BatchOption,
-    DimsOption,
-    DtypeOption,
-    ForceOption,
-    JsonOption,
-    NameOption,
-    OutOption,
-    Output,
-    PhaseOption,
-    load_devices,
-    load_model,
-    words,
-)
+from hetgym.cli.options import ModelOptions, Output, load_devices, words
 from hetgym.cli.stages import Case, amount, figures_of, print_stages
 from hetgym.errors import ConfigError, HetgymError
 
@@ -74,14 +61,9 @@ def pipeline(
         str, typer.Option(help="Parts of a model that are never cut: auto, trunk, steps or operators.")
     ] = "auto",
     reserve: Annotated[str, typer.Option(help="Memory of each device that stays free, such as 2GB.")] = "",
-    batch: BatchOption = None,
-    dims: DimsOption = None,
-    phase: PhaseOption = "",
-    dtype: DtypeOption = "",
-    out: OutOption = Path("results"),
-    name: NameOption = "",
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    *,
+    options: ModelOptions,
+    output: Output,
 ) -> int:
     """Cut a model or a table of layers into pipeline stages.
 
@@ -94,7 +76,7 @@ def pipeline(
     stages = len(parts) if parts else stages
     devices = _reserved(load_devices(platform), reserve) if platform else None
     if model.endswith(".csv"):
-        if batch is not None or dims or phase or dtype or blocks != "auto":
+        if any(vars(options).values()) or blocks != "auto":
             raise ConfigError(
                 "--batch, --dims, --phase, --dtype and --blocks belong to models, not to tables of layers"
             )
@@ -102,11 +84,11 @@ def pipeline(
     else:
         if devices is None:
             raise ConfigError("--platform is missing: a model needs devices that it runs on")
-        case = _of_model(load_model(model, batch, dims, phase, dtype), devices, blocks, stages)
+        case = _of_model(options.load(model), devices, blocks, stages)
     wanted = objective or ("throughput" if case.timed else "memory")
     if wanted == "throughput" and not case.timed:
         raise ConfigError(f"{model} has no times, so --objective is memory; or add a column time [ms]")
-    return _plan(case, stages, wanted, planner, parts, Output(out, name, force, as_json))
+    return _plan(case, stages, wanted, planner, parts, output)
 
 
 def _layout(text: str) -> list[int]:
@@ -151,9 +133,7 @@ def _of_model(graph: Any, platform: Platform, how: str, stages: int | None) -> C
     from hetgym.pipeline import pipeline as priced
 
     problem, block = priced(graph, platform, how=how, stages=stages), blocks(graph, how)
-    inside: dict[int, list[str]] = {}
-    for number, op in zip(block.tolist(), graph.operators, strict=True):
-        inside.setdefault(number, []).append(op.name)
+    inside = gathered(zip(block.tolist(), (op.name for op in graph.operators), strict=True))
     layer = block if (problem.colour >= 0).any() else np.arange(problem.num_operators, dtype=np.int32)
     names = []
     for number in range(len(inside)):
@@ -190,7 +170,7 @@ def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: l
     if parts:
         document["layout"] = figures_of(case, _given(case, parts))
     document = finite(document)
-    folder = make_folder(output.root, output.name, output.force)
+    folder = make_folder(output.out, output.name, output.force)
     write_bytes(folder / "plan.json", json.dumps(document, indent=1).encode(), ConfigError)
     if output.as_json:
         print_json(document)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,22 +9,15 @@ import typer
 from hetgym._sums import summed
 from hetgym.cli.exports import Exports, check_exports, parse_exports
 from hetgym.cli.options import (
-    BatchOption,
-    DimsOption,
-    DtypeOption,
     ExportOption,
-    ForceOption,
+    FuseOption,
     ImportOption,
-    JsonOption,
-    NameOption,
-    OutOption,
+    ModelOptions,
     Output,
-    PhaseOption,
     RuntimeOption,
     command_line,
     import_files,
     load_devices,
-    load_model,
     parse_dims,
 )
 from hetgym.errors import ConfigError, HetgymError
@@ -50,11 +42,8 @@ def plan(
             "'hetgym platform')."
         ),
     ],
-    batch: BatchOption = None,
-    dims: DimsOption = None,
-    phase: PhaseOption = "",
-    dtype: DtypeOption = "",
-    fuse: Annotated[bool, typer.Option("--fuse", help="Fuse operators first, as compilers do.")] = False,
+    options: ModelOptions,
+    fuse: FuseOption = False,
     training: Annotated[
         bool, typer.Option("--training", help="Plan a step of training, forward and backward, instead of inference.")
     ] = False,
@@ -78,10 +67,8 @@ def plan(
     ] = False,
     export: ExportOption = None,
     imports: ImportOption = None,
-    out: OutOption = Path("results"),
-    name: NameOption = "",
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    *,
+    output: Output,
 ) -> int:
     """Find the best plan for one model on one platform.
 
@@ -102,7 +89,7 @@ def plan(
 
     import_files(imports)
     wanted = parse_exports(export)
-    check_exports(wanted, (model, platform), out)
+    check_exports(wanted, (model, platform), output.out)
     if schedulers and budget != BUDGET:
         raise ConfigError("--budget is for the search, which --schedulers replaces; leave it out")
     under = pick_runtimes([runtime])
@@ -112,14 +99,15 @@ def plan(
         ours = get("portfolio", seconds=parse_time(budget), budget=2**62, objective=goal)
         chosen = (*(row for row in chosen if row.name != ours.name), ours)
     devices = load_devices(platform)
-    graph = load_model(model, batch, dims, phase, dtype, fuse)
+    graph = options.load(model, fuse)
     graph = trained(graph) if training else graph
     problem = Problem.build(graph, devices)
     problem = by_layers(problem) if layers else problem
+    batch = options.batch
     spec = ProblemSpec.held(problem, f"{graph.name}{f'-b{batch}' if batch else ''}@{problem.name.partition('@')[2]}")
     job = Job(spec.name, (spec,), chosen, under, command_line())
     asked: dict[str, str | int | None] = {"model": model, "platform": platform, "batch": batch}
-    sizes = parse_dims(dims) if dims else None
+    sizes = parse_dims(options.dims) if options.dims else None
     exports = Exports(wanted, {"platform": devices, "model": model, "batch": batch, "dims": sizes})
     exports.check(problem)
     reference = None
@@ -128,7 +116,7 @@ def plan(
         reference = simulate(problem, get("heft")(problem, runtime=roomy), roomy)
         goal.value(reference, reference)  # an error now if the devices do not state what it needs
     keeper = BestTrace(goal, reference)
-    return _run(job, keeper, Output(out, name, force, as_json), asked, bool(compare or schedulers), exports)
+    return _run(job, keeper, output, asked, bool(compare or schedulers), exports)
 
 
 def _run(
@@ -141,7 +129,7 @@ def _run(
     from hetgym.cli.console import print_json, tell
     from hetgym.search.search import ended_by_interrupt
 
-    folder = RunFolder(output.root, output.name, "best", output.force)
+    folder = RunFolder(output.out, output.name, "best", output.force)
     with ended_by_interrupt() as interrupts, running.executing(job) as executor:
         outcome = running.run_job(job, folder, executor, keeper)
     document, refused = outcome.document, None

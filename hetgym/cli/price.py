@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hetgym.cli.options import BatchOption, DimsOption, DtypeOption, JsonOption, PhaseOption, load_devices, load_model
+from hetgym._groups import gathered
+from hetgym.cli.options import FuseOption, JsonOption, ModelOptions, load_devices
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,11 +30,9 @@ def price(
     operator: Annotated[
         str, typer.Option(help="Explain the price of this operator. Default: a table of the dearest ones.")
     ] = "",
-    batch: BatchOption = None,
-    dims: DimsOption = None,
-    phase: PhaseOption = "",
-    dtype: DtypeOption = "",
-    fuse: Annotated[bool, typer.Option("--fuse", help="Fuse operators first, as compilers do.")] = False,
+    *,
+    options: ModelOptions,
+    fuse: FuseOption = False,
     costs: Annotated[
         str, typer.Option(help="Cost model; see 'hetgym list costs'. auto: those of the devices.")
     ] = "auto",
@@ -52,14 +51,12 @@ def price(
     from hetgym.errors import unknown_name
 
     machine, chosen = load_devices(platform), cost_model(costs)
-    graph = load_model(model, batch, dims, phase, dtype, fuse)
+    graph = options.load(model, fuse)
     names = [op.name for op in graph.operators]
     if operator and operator not in names:
         raise unknown_name("operator", operator, names)
     asked = [graph.operators[names.index(operator)]] if operator else graph.operators
-    alike: dict[str, list[str]] = {}
-    for device in machine:
-        alike.setdefault(str(device.to_dict() | {"name": ""}), []).append(device.name)
+    alike = gathered((str(device.to_dict() | {"name": ""}), device.name) for device in machine)
     if as_json:
         rows = [
             {**_plain(explain(op, machine[group[0]], costs)), "devices": group}

@@ -125,7 +125,7 @@ def _joined(results: Sequence[dict[str, Any]], output: Output) -> dict[str, Any]
 
 
 def _joined_file(output: Output) -> Path:
-    return output.root / f"{output.name}-seeds.json"
+    return output.out / f"{output.name}-seeds.json"
 
 
 def _print_joined(results: dict[str, Any], output: Output) -> None:
@@ -179,7 +179,7 @@ def _train(recipe: Recipe, output: Output, cluster: RayCluster | None) -> dict[s
 
         training: TrainingRun | None = None
         try:
-            training = TrainingRun(recipe, output.root / output.name, output.force, watch, cluster)
+            training = TrainingRun(recipe, output.out / output.name, output.force, watch, cluster)
             if training.checkpoint is not None:
                 console.print(f"resuming at step {training.checkpoint.step:,} of {recipe.steps:,}", soft_wrap=True)
             training.train()

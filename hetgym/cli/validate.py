@@ -12,15 +12,7 @@ import typer
 from hetgym._input.files import check_run_name, write_json
 from hetgym._text import file_stem
 from hetgym.cli.console import print_json, print_path, print_table, say, tell
-from hetgym.cli.options import (
-    ForceOption,
-    JsonOption,
-    NameOption,
-    OutOption,
-    Output,
-    command_line,
-    words,
-)
+from hetgym.cli.options import Output, command_line, words
 from hetgym.errors import ConfigError, ExecutionError
 
 if TYPE_CHECKING:
@@ -58,10 +50,8 @@ def validate(
         float, typer.Option(metavar="N", min=0, help="Share of the cores that others may use; inf: any.")
     ] = 0.05,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of placements, rounds and random weights.")] = 0,
-    out: OutOption = Path("results"),
-    name: NameOption = "",
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    *,
+    output: Output,
 ) -> int:
     """Run schedules for real on this machine, and compare with what the simulator predicts.
 
@@ -81,7 +71,7 @@ def validate(
     graphs = [load_graph(model) for model in words(models)]
     if not graphs:
         raise ConfigError("--models is empty; name at least one")
-    return _run(graphs, settings, learned, Output(out, name, force, as_json))
+    return _run(graphs, settings, learned, output)
 
 
 def learned_costs(platform: Platform) -> OperatorCosts:
@@ -166,7 +156,7 @@ def _folder(output: Output) -> Path:
     from hetgym.bench.folder import make_folder
 
     name = check_run_name(output.name) if output.name else datetime.now().strftime("validate-%Y-%m-%d-%H%M%S")
-    folder = make_folder(output.root, name, output.force)
+    folder = make_folder(output.out, name, output.force)
     for pattern in ("validation.json", "*.predictions.json", "*.trace.json"):
         for old in folder.glob(pattern):
             old.unlink()

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from hetgym._input.config import check_number
 from hetgym._types import FloatArray
-from hetgym.errors import PlatformError, unknown_name
+from hetgym.errors import PlatformError, check_name
 
 FORMS = {
     "all-reduce": "ring",
@@ -149,8 +149,7 @@ def collective_seconds(
         UnknownName: no such collective.
         PlatformError: a number of GPUs or nodes below 1, or GPUs that the nodes do not divide.
     """
-    if kind not in KINDS:
-        raise unknown_name("collective", kind, KINDS)
+    check_name("collective", kind, KINDS)
     check_number(gpus, "number of GPUs", PlatformError, minimum=1)
     check_number(nodes, "number of nodes", PlatformError, minimum=1)
     if gpus % nodes:

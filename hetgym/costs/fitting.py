@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._groups import gathered
 from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.costs.features import class_of, family_of, features, physics
 from hetgym.costs.learned import REGRESSORS, ClassModel, LearnedCosts
 from hetgym.costs.regressor import Regressor, grouped_folds
 from hetgym.device import Device
-from hetgym.errors import ArtefactError, unknown_name
+from hetgym.errors import ArtefactError, check_name
 from hetgym.graph.ops import Operator
 from hetgym.graph.transforms.training import gradient_operator
 from hetgym.measurements.table import Measurements
@@ -104,8 +105,7 @@ def fit(
         ArtefactError: no row has a time.
         MissingExtra: a library that fits this kind of model is not installed.
     """
-    if model not in REGRESSORS:
-        raise unknown_name("kind of cost model", model, REGRESSORS)
+    check_name("kind of cost model", model, REGRESSORS)
     rows = table.timed()
     if not len(rows):
         raise ArtefactError(f"{table.name}: no operator in the table has a time, so there is nothing to fit")
@@ -113,10 +113,7 @@ def fit(
     x = features(operators, device, [row.context == "graph" for row in rows])
     y = np.log(np.maximum(rows.seconds, 1e-8) / physics(operators, device))
     groups = group_numbers(operators)
-    members: dict[str, list[int]] = {}
-    for i, op in enumerate(operators):
-        members.setdefault(class_of(op), []).append(i)
-        members.setdefault(family_of(op), []).append(i)
+    members = gathered((of(op), i) for i, op in enumerate(operators) for of in (class_of, family_of))
     enough = {name for name, at in members.items() if len(at) >= LEAST_ROWS or name.startswith("*")}
     if only is not None:
         enough &= {name if (name := class_of(op)) in enough else family_of(op) for op in only}

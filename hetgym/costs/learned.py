@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._groups import gathered
 from hetgym._text import brief
 from hetgym._types import FloatArray
 from hetgym.costs import artefact
@@ -100,13 +101,6 @@ class LearnedCosts(artefact.Stored, Priced):
             known.update(zip(new, map(tuple, rows.tolist()), strict=True))
         return np.array([known[key] for key in keys], np.float64).reshape(len(operators), 3)
 
-    def _by_class(self, operators: Sequence[Operator]) -> dict[str, list[int]]:
-        members: dict[str, list[int]] = {}
-        for i, op in enumerate(operators):
-            name = class_of(op)
-            members.setdefault(name if name in self.classes else family_of(op), []).append(i)
-        return members
-
     def _priced(self, operators: Sequence[Operator], device: Device, ledger: Ledger | None = None) -> FloatArray:
         anchors = [anchor_of(op) for op in operators]
         wide = [widened(anchor, device) for anchor, _ in anchors]
@@ -129,7 +123,8 @@ class LearnedCosts(artefact.Stored, Priced):
         """Prices by the regressors, without the law of batches."""
         result = np.empty((len(operators), 3))
         least, x = described(operators, device, self.in_graph)
-        groups = self._by_class(operators)
+        named = ((name if (name := class_of(op)) in self.classes else family_of(op)) for op in operators)
+        groups = gathered((name, i) for i, name in enumerate(named))
         for name, at in groups.items():
             if name not in self.classes:
                 result[at] = Roofline().predict([operators[i] for i in at], device)[:, None]

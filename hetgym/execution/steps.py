@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from hetgym._groups import gathered
+
 INPUT, CONSTANT = -1, -2
 """Stand for the operator that makes a tensor: an input is given anew for each run, a constant never changes."""
 
@@ -47,10 +49,7 @@ class Flow:
 
     def made_by(self) -> Mapping[int, list[tuple[int, int]]]:
         """Operator -> ``(output, tensor)`` of the tensors that it makes."""
-        made: dict[int, list[tuple[int, int]]] = {}
-        for tensor, (operator, slot) in enumerate(self.maker):
-            made.setdefault(operator, []).append((slot, tensor))
-        return made
+        return gathered((operator, (slot, tensor)) for tensor, (operator, slot) in enumerate(self.maker))
 
 
 class Plan(NamedTuple):

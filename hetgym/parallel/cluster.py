@@ -8,7 +8,7 @@ from hetgym._input.config import check_number
 from hetgym._sums import summed
 from hetgym._text import brief
 from hetgym.device import Device
-from hetgym.errors import PlatformError, unknown_name
+from hetgym.errors import PlatformError, check_name
 from hetgym.parallel.network import Network
 
 MOST = 1 << 17  # Most GPUs of a pool
@@ -107,8 +107,7 @@ class Cluster:
 
     def __getitem__(self, name: str) -> Pool:
         """The pool of a given name; UnknownName if there is none."""
-        if name not in self._by_name:
-            raise unknown_name(f"pool of cluster {self.name!r}", name, list(self._by_name))
+        check_name(f"pool of cluster {self.name!r}", name, self._by_name)
         return self._by_name[name]
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from hetgym._input.config import check_number
 from hetgym._sums import summed
 from hetgym.device import Device
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, check_name
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,11 @@ def framework_of(text: str) -> Framework:
     1
     """
     name, *others = (word.strip() for word in text.split(","))
-    if name not in FRAMEWORKS:
-        raise unknown_name("framework", name, FRAMEWORKS)
+    check_name("framework", name, FRAMEWORKS)
     defaults, changed = Framework().__dict__, {}
     for word in others:
         switch, _, value = (part.strip() for part in word.partition("="))
-        if switch not in defaults:
-            raise unknown_name("switch of a framework", switch, defaults)
+        check_name("switch of a framework", switch, defaults)
         kind = type(defaults[switch])
         words = {"true": True, "false": False} if kind is bool else {}
         try:

@@ -11,7 +11,7 @@ from hetgym._input.yaml import load_yaml
 from hetgym._text import plain
 from hetgym.costs.collectives import LINKS
 from hetgym.device import Device
-from hetgym.errors import PlatformError, unknown_name
+from hetgym.errors import PlatformError, check_name
 from hetgym.parallel.cluster import Cluster, Pool
 from hetgym.parallel.network import Nccl
 
@@ -65,8 +65,7 @@ def load_cluster(cluster: str | Path) -> Cluster:
     """
     file = as_path(cluster, "a cluster", PlatformError)
     if file.suffix not in (".yaml", ".yml"):
-        if str(cluster) not in cluster_names():
-            raise unknown_name("cluster", str(cluster), cluster_names())
+        check_name("cluster", str(cluster), cluster_names())
         file = _PRESETS / f"{cluster}.yaml"
     document = read(_Document, {"name": plain(file.stem), **load_yaml(file)}, str(cluster))
     try:
@@ -79,8 +78,7 @@ def _pools(document: _Document, cluster: str | Path) -> tuple[Pool, ...]:
     """The pools of a file."""
     pools = []
     for pool in document.pools:
-        if pool.links not in LINKS:
-            raise unknown_name(f"{cluster}: links of pool {pool.device.name!r}", pool.links, LINKS)
+        check_name(f"{cluster}: links of pool {pool.device.name!r}", pool.links, LINKS)
         links = LINKS[pool.links]
         if pool.network is not None:
             links = replace(links, network=pool.network)

@@ -12,7 +12,7 @@ from hetgym._input.files import as_path, read_text, write_bytes
 from hetgym._input.json import parse
 from hetgym._sums import summed
 from hetgym._text import brief
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, check_name
 from hetgym.pipeline import SCHEDULES
 
 FORMAT = "hetgym-parallel-plan"  # Name of the file format
@@ -95,8 +95,7 @@ class ParallelPlan:
             raise ConfigError(f"plan: zero is {self.zero!r} and sequence {self.sequence!r}; 0 to 3, and True or False")
         for what in ("micro_batch", "global_batch", "chunks"):
             _whole(f"plan: {what}", getattr(self, what))
-        if self.schedule not in SCHEDULES:
-            raise unknown_name("pipeline schedule", self.schedule, SCHEDULES)
+        check_name("pipeline schedule", self.schedule, SCHEDULES)
         if self.chunks > 1 and self.schedule != "interleaved":
             raise ConfigError(f"plan: {self.schedule!r} has one chunk a stage; chunks are for 'interleaved'")
         if not self.stages:

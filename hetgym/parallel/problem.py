@@ -13,7 +13,7 @@ import numpy as np
 from hetgym._input.config import check_number
 from hetgym._text import brief
 from hetgym._types import FloatArray, frozen
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, check_name
 from hetgym.parallel.cluster import Cluster
 from hetgym.parallel.framework import Framework
 from hetgym.parallel.layers import LayerCosts, switched
@@ -98,8 +98,7 @@ class TrainingProblem:
             for value in values:
                 check_number(value, f"training problem: {what}", ConfigError, minimum=1)
         for schedule in self.schedules:
-            if schedule not in SCHEDULES:
-                raise unknown_name("pipeline schedule", schedule, SCHEDULES)
+            check_name("pipeline schedule", schedule, SCHEDULES)
         for what in ("zeros", "sequences"):
             object.__setattr__(self, what, tuple(sorted(dict.fromkeys(getattr(self, what)))))
         for zero in self.zeros or (None,):

@@ -13,7 +13,7 @@ from hetgym._types import frozen
 from hetgym.costs import AutoCosts, CostModel
 from hetgym.costs.gpu.gemm import MEMORY_EFFICIENCY
 from hetgym.device import Device
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, check_name
 from hetgym.graph.ops import DTYPE_BYTES, Attribute, Operator, Tensor
 from hetgym.graph.transforms.training import backward_operators
 from hetgym.graph.zoo import LANGUAGE_MODELS
@@ -50,8 +50,7 @@ class TransformerSize:
     dtype: str = "float16"  # dtype of weights and activations
 
     def __post_init__(self) -> None:
-        if self.style not in STYLES:
-            raise unknown_name("style of blocks", self.style, STYLES)
+        check_name("style of blocks", self.style, STYLES)
         for name in ("hidden", "heads", "blocks", "sequence", "vocabulary"):
             check_number(getattr(self, name), f"transformer: {name}", ConfigError, minimum=1)
         object.__setattr__(self, "inner", self.inner or 4 * self.hidden)

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 from hetgym._types import BoolArray, Int64Array, IntArray, frozen
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, check_name
 from hetgym.graph.dataflow import DataflowGraph
 
 BLOCKS = ("auto", "trunk", "steps", "operators")
@@ -40,8 +40,7 @@ def blocks(graph: DataflowGraph, how: str = "auto") -> IntArray:
     >>> blocks(lstm_grid(layers=2, steps=3)).tolist()
     [0, 1, 2, 0, 1, 2]
     """
-    if how not in BLOCKS:
-        raise unknown_name("kind of blocks", how, BLOCKS)
+    check_name("kind of blocks", how, BLOCKS)
     if how in ("auto", "steps"):
         steps = _steps(graph)
         if steps is not None:

@@ -5,11 +5,12 @@ import warnings
 import numpy as np
 
 from hetgym._types import FloatArray
-from hetgym.errors import HetgymWarning, unknown_name
+from hetgym.errors import HetgymWarning, check_name
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.transforms.training import OPTIMIZERS, training, weights_of
 from hetgym.pipeline.blocking import blocks
-from hetgym.pipeline.problem import DeviceKind, PipelineProblem
+from hetgym.pipeline.layers import kinds_of
+from hetgym.pipeline.problem import PipelineProblem
 from hetgym.pipeline.training import TrainingPipeline
 from hetgym.platform import Platform
 from hetgym.problem import Problem
@@ -61,8 +62,7 @@ def training_pipeline(
     Warns:
         HetgymWarning: see :func:`pipeline`.
     """
-    if optimizer not in OPTIMIZERS:
-        raise unknown_name("optimizer", optimizer, OPTIMIZERS)
+    check_name("optimizer", optimizer, OPTIMIZERS)
     return _Build(graph, platform, costs, how).training(optimizer)
 
 
@@ -85,12 +85,12 @@ class _Build:
                 stacklevel=4,
             )
         priced = Problem.build(graph, platform, costs)  # type: ignore[arg-type]
-        self.first = self._kinds(priced.cost)
+        kinds, self.first = kinds_of(platform, priced.cost)
         cost = priced.cost[:, self.first]
         source, target = graph.edge_source, graph.edge_target
         apart = self.block[target] - self.block[source]
         self.chain = how != "operators" or bool((apart <= 1).all())
-        sent = self._sent()
+        sent = self._sent(*priced.mean_transfer)
         size, shared = graph.resident_bytes, graph.shared_weights
         names = [f"block{k}" for k in range(count)]
         edges = list(zip(source.tolist(), target.tolist(), strict=True))
@@ -100,9 +100,6 @@ class _Build:
             edges = [(k, k + 1) for k in range(count - 1)]
         else:
             names = [op.name for op in graph.operators]
-        counts = np.diff([*self.first, len(platform)]).tolist()
-        devices = [platform[k] for k in self.first]
-        kinds = [DeviceKind(d.name, c, d.usable_memory) for d, c in zip(devices, counts, strict=True)]
         self.problem = PipelineProblem(
             cost,
             edges,
@@ -157,17 +154,8 @@ class _Build:
         np.add.at(total, self.block, values)
         return total
 
-    def _kinds(self, cost: FloatArray) -> list[int]:
-        """Number of the first device of each kind."""
-        memory = [device.usable_memory for device in self.platform.devices]
-        return [
-            d
-            for d in range(len(memory))
-            if d == 0 or memory[d] != memory[d - 1] or (cost[:, d] != cost[:, d - 1]).any()
-        ]
-
-    def _sent(self) -> FloatArray:
-        """Seconds to move what other blocks read, averaged over the pairs of devices.
+    def _sent(self, latency: float, pace: float) -> FloatArray:
+        """Seconds to move what other blocks read, by the mean latency and the mean time of a byte.
 
         Returns:
             In a chain, [b] of all tensors that cross the end of each block; otherwise [n] of the outputs of each
@@ -177,9 +165,6 @@ class _Build:
         sent = np.zeros(int(block.max()) + 1 if self.chain else len(graph))
         if d == 1:
             return sent
-        different = ~np.eye(d, dtype=np.bool_)
-        latency = float(self.platform.latency[different].mean())
-        pace = float((1.0 / self.platform.bandwidth[different]).mean())
         until: dict[int, int] = {}  # tensor -> last block that it has reached
         for edge in np.flatnonzero(block[graph.edge_target] > block[graph.edge_source]).tolist():
             source, tensor = int(graph.edge_source[edge]), int(graph.edge_tensor[edge])

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, check_name
 from hetgym.pipeline.schedules import SCHEDULES
 
 OBJECTIVES = ("throughput", "latency", "training")  # Names of the objectives
@@ -36,10 +36,8 @@ class Objective:
     chunks: int = 2  # most chunks of the model on a device under `"interleaved"`
 
     def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
-            raise unknown_name("objective", self.objective, OBJECTIVES)
-        if self.schedule not in SCHEDULES:
-            raise unknown_name("pipeline schedule", self.schedule, SCHEDULES)
+        check_name("objective", self.objective, OBJECTIVES)
+        check_name("pipeline schedule", self.schedule, SCHEDULES)
         for what in ("requests", "micro_batches", "chunks"):
             value = getattr(self, what)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= MOST:

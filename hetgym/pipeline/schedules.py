@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hetgym._input.arrays import floats
 from hetgym._types import FloatArray
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, check_name
 
 
 class Pass(NamedTuple):
@@ -131,8 +131,7 @@ def orders(name: str, stages: int, micro_batches: int, chunks: int | None = None
         UnknownName: no such schedule.
         ConfigError: a number that the schedule does not support.
     """
-    if name not in SCHEDULES:
-        raise unknown_name("pipeline schedule", name, SCHEDULES)
+    check_name("pipeline schedule", name, SCHEDULES)
     if chunks is None:
         return SCHEDULES[name](stages, micro_batches)
     if name != "interleaved":

@@ -7,7 +7,7 @@ import numpy as np
 from hetgym._kernels.jit import jit
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
-from hetgym.errors import InvalidSchedule, shown, unknown_name
+from hetgym.errors import InvalidSchedule, check_name, shown
 from hetgym.planning import list_scheduling, ranks, timeline
 from hetgym.planning.capacity import limited
 from hetgym.planning.ready_queue import ReadyQueue, new_queue
@@ -44,8 +44,7 @@ def decode_placement(
     >>> decode_placement(problem, problem.cost.argmin(axis=1)).makespan
     80.0
     """
-    if how not in DECODES:
-        raise unknown_name("decode", how, DECODES)
+    check_name("decode", how, DECODES)
     devices = list_scheduling.devices_of(problem, assignment)
     return decode_in_order(problem, devices, decode_order(problem, devices, how), how != "append", runtime)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hetgym._kernels.jit import jit
 from hetgym._kernels.threads import cores
 from hetgym._types import FloatArray, IntArray
-from hetgym.errors import ConfigError, InvalidSchedule, OutOfMemory, unknown_name
+from hetgym.errors import ConfigError, InvalidSchedule, OutOfMemory, check_name
 from hetgym.planning import ranks
 from hetgym.planning.decode import DECODES, decode_all, decode_placement, new_decoder
 from hetgym.problem import Problem, ProblemArrays
@@ -78,8 +78,7 @@ def evaluate(
         if len(schedules) < len(candidates):
             raise InvalidSchedule("candidates are either placements or schedules, not both")
         return _evaluate_schedules(problem, schedules, switches, threads)
-    if decode not in DECODES:
-        raise unknown_name("decode", decode, DECODES)
+    check_name("decode", decode, DECODES)
     assignments = _check(problem, candidates)
     if len(assignments) == 0:
         return np.zeros(0)

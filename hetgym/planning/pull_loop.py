@@ -14,7 +14,7 @@ import numpy as np
 from hetgym._kernels.heap import first_key, pop, push
 from hetgym._kernels.jit import jit, step
 from hetgym._types import BoolArray, FloatArray
-from hetgym.errors import unknown_name
+from hetgym.errors import check_name
 from hetgym.planning import timeline
 from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
 from hetgym.planning.timeline import Timeline
@@ -46,8 +46,7 @@ def run_loop(problem: Problem, priority: FloatArray, communication: str, bonus: 
     Raises:
         UnknownName: no such communication model.
     """
-    if communication not in COMMUNICATION:
-        raise unknown_name("communication model", communication, COMMUNICATION)
+    check_name("communication model", communication, COMMUNICATION)
     n, d = problem.num_operators, problem.num_devices
     placed = timeline.new_timeline(problem)
     extra = np.zeros((n, d)) if bonus is None else bonus

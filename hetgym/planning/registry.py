@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from hetgym.errors import ConfigError, unknown_name
+from hetgym.errors import ConfigError, check_name, unknown_name
 from hetgym.planning.baseline import KINDS, Baseline, Target, resolve
 from hetgym.planning.options import check_options, read_options, written
 
@@ -79,8 +79,7 @@ def register(
     """
 
     def enter(function: F) -> F:
-        if kind not in KINDS:
-            raise unknown_name("kind of scheduler", kind, KINDS)
+        check_name("kind of scheduler", kind, KINDS)
         if set(name) & {":", ","}:
             raise ConfigError(f"scheduler {name!r}: a name has neither ':' nor ',', which separate options and names")
         if name in _own() or name in _entered or name in aliases():
@@ -97,8 +96,7 @@ def unregister(name: str) -> None:
     Raises:
         UnknownName: none was added under that name.
     """
-    if name not in _entered:
-        raise unknown_name("registered scheduler", name, _entered)
+    check_name("registered scheduler", name, _entered)
     del _entered[name]
 
 

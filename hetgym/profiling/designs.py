@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hetgym._sums import summed
-from hetgym.errors import require, unknown_name
+from hetgym.errors import check_name, require
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
 
@@ -256,8 +256,7 @@ def draw(name: str, count: int | None = None, seed: int = 0, size: Size = CORE) 
         UnknownName: no such design.
         MissingExtra: torch, whose Sobol sequence is used, is not installed.
     """
-    if name not in DESIGNS:
-        raise unknown_name("design", name, DESIGNS)
+    check_name("design", name, DESIGNS)
     design = DESIGNS[name]
     (low, high), *others = design.ranges
     ranges = ((low, size.samples * high), *others)

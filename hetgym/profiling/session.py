@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from hetgym._groups import gathered
 from hetgym._sums import summed
 from hetgym.errors import ConfigError, ProfilingError
 from hetgym.graph.dataflow import DataflowGraph
@@ -254,9 +255,7 @@ def merged(rows: Iterable[Measurement]) -> tuple[Measurement, ...]:
 
     Rows are sorted by context, source and operator; an operator that failed in some passes only has times.
     """
-    members: dict[tuple[str, ...], list[Measurement]] = {}
-    for row in rows:
-        members.setdefault((row.context, row.source, *row.row()[:5]), []).append(row)
+    members = gathered(((row.context, row.source, *row.row()[:5]), row) for row in rows)
     result = []
     for key in sorted(members):
         timed = [row for row in members[key] if row.status == "ok"]
@@ -273,10 +272,8 @@ def merged(rows: Iterable[Measurement]) -> tuple[Measurement, ...]:
 
 def _graph_rows(graph: DataflowGraph, blank: Measurement, answer: dict[str, Any]) -> list[Measurement]:
     """One row for every shape in the graph, the mean over operators of that shape, and one for the whole graph."""
-    members: dict[tuple[str, ...], list[int]] = {}
-    for i, op in enumerate(graph.operators):
-        key = tuple(Measurement(op, 0.0, 0.0, 0.0, 1).row()[:4])
-        members.setdefault(key, []).append(i)
+    rows_of = (Measurement(op, 0.0, 0.0, 0.0, 1).row() for op in graph.operators)
+    members = gathered((tuple(row[:4]), i) for i, row in enumerate(rows_of))
     repetitions = int(answer["repetitions"])
     medians, lows, highs = (np.array(answer[key]) for key in ("seconds", "p10", "p90"))
     rows = [

@@ -12,7 +12,7 @@ import numpy as np
 from hetgym._input.files import reason
 from hetgym._text import plain, time_unit
 from hetgym._types import FloatArray
-from hetgym.errors import ConfigError, require, shown, unknown_name
+from hetgym.errors import ConfigError, check_name, require, shown
 from hetgym.graph.ops import GENERIC, KINDS
 from hetgym.sim.record import Record
 
@@ -150,8 +150,7 @@ def _groups(trace: Record, colours: Mapping[str, str]) -> list[tuple[str, str]]:
         return [(f"job {job}", _JOBS[job % len(_JOBS)]) for job in jobs.tolist()]
     known = {*problem.operator_names, *problem.operator_kinds, *COLOURS}
     for name, colour in colours.items():
-        if name not in known:
-            raise unknown_name("name, kind or family of an operator", name, known)
+        check_name("name, kind or family of an operator", name, known)
         if not is_color_like(colour):
             raise ConfigError(
                 f"the colour of {shown(name)} is written as '#4c78a8' or 'tab:blue', not as {shown(colour)}"

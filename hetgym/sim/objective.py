@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 
 from hetgym._input.config import check_number
-from hetgym.errors import ConfigError, shown, unknown_name
+from hetgym.errors import ConfigError, check_name, shown
 from hetgym.sim.trace import Trace
 
 
@@ -71,8 +71,7 @@ def objective(given: str | Objective) -> Objective:
     weights: dict[str, float] = {}
     for part in given.split(","):
         name, equals, number = (word.strip() for word in part.partition("="))
-        if name not in OBJECTIVES:
-            raise unknown_name("objective", name, OBJECTIVES)
+        check_name("objective", name, OBJECTIVES)
         if name in weights:
             raise ConfigError(f"objective {shown(given)}: {name} is given twice")
         try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any
 
-from hetgym.errors import ConfigError, suggestion, unknown_name
+from hetgym.errors import ConfigError, check_name, suggestion, unknown_name
 
 COMMUNICATION = ("free", "fifo", "fair", "endpoint")
 """Values of :attr:`Runtime.communication`; their positions are the kernel's codes."""
@@ -177,8 +177,7 @@ def _switch(word: str) -> tuple[str, Any]:
     """Name and value of one switch, as in ``streams=2``."""
     name, _, value = (part.strip() for part in word.partition("="))
     kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(Runtime)}
-    if name not in kinds:
-        raise unknown_name("switch of a runtime", name, kinds)
+    check_name("switch of a runtime", name, kinds)
     try:
         return name, kinds[name](value)
     except ValueError:

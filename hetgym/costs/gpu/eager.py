@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._groups import gathered
 from hetgym._types import BoolArray, FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.batches import never_faster
@@ -179,12 +180,10 @@ class EagerGpuCosts(artefact.Stored, Priced):
         given, operators = operators[0] if operators else None, [anchor for anchor, _ in wide]
         more = np.array([moved + other for (_, moved), (_, other) in zip(anchors, wide, strict=True)]) / gpu.bandwidth
         result = np.zeros((len(operators), 3))
-        members: dict[str, list[int]] = {}
-        for i, op in enumerate(operators):
-            name = class_of(op)
-            if name is not None:
-                members.setdefault(name, []).append(i)
+        members = gathered((class_of(op), i) for i, op in enumerate(operators))
         for name, at in members.items():
+            if name is None:
+                continue
             table = work([operators[i] for i in at])
             peak = np.array([peak_flops(device, arithmetic(operators[i])) for i in at])
             able = (peak > 0) | (table[:, 4] == 0)
