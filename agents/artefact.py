@@ -50,17 +50,6 @@ def check_recipe(card: Mapping[str, Any]) -> None:
         raise ArtefactError(f"the recipe of the card is {shown(recipe)}, not fields with arguments among them")
 
 
-def current(card: dict[str, Any]) -> dict[str, Any]:
-    """A card with today's names: HetDispatch-v0 was once a mode of HetSchedule-v0."""
-    recipe = card.get("recipe")
-    arguments = recipe.get("arguments") if isinstance(recipe, dict) else None
-    if not isinstance(recipe, dict) or not isinstance(arguments, dict) or "mode" not in arguments:
-        return card
-    kept = {name: value for name, value in arguments.items() if name != "mode"}
-    env = {"env": "HetDispatch-v0"} if arguments["mode"] == "dispatch" else {}
-    return {**card, **(env if "env" in card else {}), "recipe": {**recipe, **env, "arguments": kept}}
-
-
 def save(path: str | Path, kind: Kind, form: str, card: Mapping[str, Any], arrays: Weights) -> None:
     """Write arrays and a card, to which the format is added, to one file; equal content serialises to equal bytes.
 
@@ -76,8 +65,7 @@ def load(path: str | Path, kind: Kind) -> tuple[dict[str, Any], dict[str, npt.ND
     Raises:
         ArtefactError: missing, damaged, or of another kind or version; the message says which.
     """
-    card, arrays = load_tensors(as_path(path, "a policy or checkpoint", kind.error), kind)
-    return current(card), arrays
+    return load_tensors(as_path(path, "a policy or checkpoint", kind.error), kind)
 
 
 def save_pair(path: str | Path, form: str, weights: Weights, card: Mapping[str, Any]) -> None:
@@ -103,8 +91,7 @@ def load_pair(path: str | Path, *formats: str) -> tuple[dict[str, Any], dict[str
         weights, page = stem / HUB_WEIGHTS, stem / HUB_CARD
     card = read_card(page)
     check_format(card, str(page), ArtefactError, VERSION, *formats)
-    card, arrays = load_tensors(weights, policy_file(*formats), card)
-    return current(card), arrays
+    return load_tensors(weights, policy_file(*formats), card)
 
 
 def read_card(page: Path) -> dict[str, Any]:

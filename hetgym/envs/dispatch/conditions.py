@@ -67,6 +67,7 @@ class Conditions(Arguments):
             raise ConfigError(f"{' and '.join(given)} both say when jobs arrive; give one of them")
         if not isinstance(self.changes, list | tuple):
             raise ConfigError(f"changes is {shown(self.changes)}; it must be a list of SlowDown and Loss")
+        object.__setattr__(self, "changes", tuple(self.changes))
         for change in self.changes:
             if not isinstance(change, SlowDown | Loss):
                 raise ConfigError(f"changes holds {shown(change)}; expected a SlowDown or a Loss")
@@ -75,12 +76,8 @@ class Conditions(Arguments):
     def calm(self) -> bool:
         """True without noise, late arrivals and changes."""
         others = ("candidates", "tries", "deadline", "rule")
-        names = [field.name for field in fields(Conditions) if field.name not in others]
-        calm = Conditions()
-        return all(
-            (tuple(value) if isinstance(value, list) else value) == getattr(calm, name)
-            for name, value in ((name, getattr(self, name)) for name in names)
-        )
+        usual = {field.name: field.default for field in fields(Conditions) if field.name not in others}
+        return all(getattr(self, name) == value for name, value in usual.items())
 
     def offered(self, problems: Sequence[Problem]) -> int:
         """Number of operators offered at a time: 8 by default, or all jobs of the largest of some job shops."""
