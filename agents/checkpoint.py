@@ -41,6 +41,28 @@ class Checkpoint:
 
     __repr__ = brief
 
+    @classmethod
+    def of(
+        cls, step: int, network: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any] | None = None
+    ) -> Checkpoint:
+        """The weights, the optimiser's state of each, the state of PyTorch's generator, and ``state``."""
+        found = {f"network.{name}": weight for name, weight in network.state_dict().items()}
+        kept = optimizer.state_dict()["state"]
+        found |= {f"optimizer.{k}.{key}": torch.as_tensor(value) for k, of in kept.items() for key, value in of.items()}
+        return cls(step, found | {"generator": torch.get_rng_state()}, state or {})
+
+    def restore(self, network: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Restore what :meth:`of` took from them; ArtefactError unless the tensors are of such a network."""
+        found = self.tensors
+        try:
+            state = _optimizer_state(optimizer, found)
+            weights = {n.removeprefix("network."): w for n, w in found.items() if n.startswith("network.")}
+            network.load_state_dict(weights)
+            optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+            torch.set_rng_state(found["generator"])
+        except (KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise ArtefactError(f"the checkpoint belongs to another network ({error})") from error
+
     def save(self, path: Path) -> None:
         """Write the checkpoint to a file.
 
@@ -100,25 +122,6 @@ def _is_evaluation(entry: object, step: int) -> bool:
         and "return" in entry
         and all(_is_number(value) for value in entry.values())
     )
-
-
-def learner_tensors(network: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Weights, the optimiser's state of each, and the state of PyTorch's generator, by name."""
-    found = {f"network.{name}": weight for name, weight in network.state_dict().items()}
-    state = optimizer.state_dict()["state"]
-    found |= {f"optimizer.{k}.{key}": torch.as_tensor(value) for k, of in state.items() for key, value in of.items()}
-    return found | {"generator": torch.get_rng_state()}
-
-
-def restore_learner(network: nn.Module, optimizer: torch.optim.Optimizer, found: Mapping[str, Tensor]) -> None:
-    """Restore what :func:`learner_tensors` returned; ArtefactError unless the tensors are of such a network."""
-    try:
-        state = _optimizer_state(optimizer, found)
-        network.load_state_dict({n.removeprefix("network."): w for n, w in found.items() if n.startswith("network.")})
-        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-        torch.set_rng_state(found["generator"])
-    except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise ArtefactError(f"the checkpoint belongs to another network ({error})") from error
 
 
 def _optimizer_state(optimizer: torch.optim.Optimizer, found: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:

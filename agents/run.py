@@ -118,6 +118,13 @@ class TrainingRun:
                     f"{shown(document[key])}; choose another --name, or add --force to begin anew"
                 )
 
+    def network(self) -> Any:
+        """A new network as the recipe describes it, for its environment and level of observation."""
+        from hetgym.agents.networks.actor_critic import ActorCritic
+
+        space: Any = self.evaluator.observation_space
+        return ActorCritic(space.kind, space.level, self.recipe.network)
+
     def train(self) -> Any:
         """Run the training to its end.
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from hetgym._kernels.heap import first_key, pop, push
 from hetgym._kernels.jit import jit, step
-from hetgym._types import BoolArray, FloatArray
+from hetgym._types import BoolArray, FloatArray, frozen
 from hetgym.planning import timeline
 from hetgym.planning.ranks import longest_path_to_exit
 from hetgym.planning.ready_queue import FINISHES, READY, ReadyQueue, new_queue, open_queue, release
@@ -45,12 +45,12 @@ def mor(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
 
     As :func:`mwkr`, with every operator counting alike.
     """
-    return _queue(problem, -_path(problem, np.ones(problem.num_operators)), False, runtime)
+    return _queue(problem, -_path(problem, frozen(np.ones(problem.num_operators))), False, runtime)
 
 
 def _path(problem: Problem, weight: FloatArray) -> FloatArray:
     """[n] the longest path from each operator to an exit, itself included, without transfers."""
-    return longest_path_to_exit(problem.arrays, weight, np.zeros(problem.num_edges))
+    return longest_path_to_exit(problem.arrays, weight, frozen(np.zeros(problem.num_edges)))
 
 
 def _queue(problem: Problem, key: FloatArray, by_arrival: bool, runtime: str | Runtime) -> Schedule:

@@ -14,9 +14,8 @@ from typing import Any
 import torch
 
 import hetgym
-from hetgym.agents import Algorithm, Checkpoint, Recipe, TrainingRun
-from hetgym.agents.checkpoint import learner_tensors, restore_learner
-from hetgym.agents.networks import ActionFeatures, ActorCritic, Sizes
+from hetgym.agents import Algorithm, Checkpoint, TrainingRun, load_recipe
+from hetgym.agents.networks import ActionFeatures
 from hetgym.envs.sb3 import make_vec_env
 from hetgym.planning import register
 from hetgym.workloads import load_suite
@@ -25,7 +24,7 @@ from hetgym.workloads import load_suite
 class Attention(ActionFeatures):
     """The network: features of each action, and of the others by attention."""
 
-    def __init__(self, view: str, level: str, sizes: Sizes) -> None:
+    def __init__(self, view: str, level: str, sizes: Any) -> None:
         super().__init__(view, level, sizes)
         self.embed = torch.nn.Linear(self.size, sizes.embedding)
         self.attend = torch.nn.MultiheadAttention(sizes.embedding, 4, batch_first=True)
@@ -56,25 +55,23 @@ def loss_of(logits: torch.Tensor, values: torch.Tensor, actions: torch.Tensor, r
     return gradient + 0.5 * (returns - values).square().mean() - entropy * policy.entropy().mean()
 
 
-def train(run: TrainingRun) -> ActorCritic:
+def train(run: TrainingRun) -> torch.nn.Module:
     """Take a run to its end, from its checkpoint if it has one."""
     recipe, settings = run.recipe, run.recipe.parsed_settings()
     torch.manual_seed(recipe.seed)
     torch.set_num_threads(1)  # sums round differently with several
     envs = make_vec_env(recipe.env, recipe.lanes, recipe.seed, **recipe.environment())
-    network = ActorCritic("place", "candidates", recipe.network)
+    network = run.network()
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
     step = 0
     if run.checkpoint is None:
         seen = envs.reset()
     else:
         step, seen = run.checkpoint.step, envs.restore(run.checkpoint.state["lanes"])
-        restore_learner(network, optimizer, run.checkpoint.tensors)
-        torch.set_rng_state(run.checkpoint.tensors["random"])
+        run.checkpoint.restore(network, optimizer)
 
     def snapshot() -> Checkpoint:
-        tensors = {**learner_tensors(network, optimizer), "random": torch.get_rng_state()}
-        return Checkpoint(step, tensors, {"lanes": envs.state()})
+        return Checkpoint.of(step, network, optimizer, {"lanes": envs.state()})
 
     run.between(step, network, snapshot)
     while step < recipe.steps:
@@ -104,15 +101,13 @@ def train(run: TrainingRun) -> ActorCritic:
 A2C = Algorithm(Settings, train, "A2C with attention", shares=False, env="HetSchedule-v0", reads=())
 
 
-def recipe(steps: int) -> Recipe:
-    """The recipe; one in YAML names algorithm and features by the same import paths."""
-    return Recipe(
-        algorithm="own_policy:A2C",
-        env="HetSchedule-v0",
-        steps=steps,
-        arguments={"observation": "candidates"},
-        network=Sizes(hidden=32, embedding=16, features="own_policy:Attention"),
-    )
+RECIPE = """
+algorithm: own_policy:A2C
+env: HetSchedule-v0
+steps: 200_000
+arguments: {observation: candidates}
+network: {hidden: 32, embedding: 16, features: "own_policy:Attention"}
+"""
 
 
 policy = cache(hetgym.agents.load)  # read once
@@ -126,10 +121,13 @@ def own_policy(problem: hetgym.Problem, file: str = "results/own-policy/policy.s
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=200_000)
+    parser.add_argument("--steps", type=int, help="instead of those of the recipe")
     parser.add_argument("--folder", type=Path, default=Path("results/own-policy"))
     arguments = parser.parse_args()
-    run = TrainingRun(recipe(arguments.steps), arguments.folder)
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    (arguments.folder / "recipe.yaml").write_text(RECIPE)  # for `hetgym train`, too
+    changes = {} if arguments.steps is None else {"steps": arguments.steps}
+    run = TrainingRun(load_recipe(arguments.folder / "recipe.yaml", **changes), arguments.folder)
     run.train()
     print(f"return {run.results()['final']['return']:.4f} on problems that it was not trained on")
     row = hetgym.baselines.get("own-policy", file=str(arguments.folder / "policy.safetensors"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hetgym._kernels.threads import cores
-from hetgym.agents.checkpoint import Checkpoint, learner_tensors, numpy_state, restore_learner, restore_numpy
+from hetgym.agents.checkpoint import Checkpoint, numpy_state, restore_numpy
 from hetgym.agents.distributed.crew import RayCluster
 from hetgym.agents.distributed.lanes import RayLanes
 from hetgym.agents.network_policy import check_fits, start_from
@@ -83,7 +83,7 @@ def snapshot(model: Any) -> Checkpoint:
     lanes: LaneVecEnv = model.get_env()
     state = {"updates": model._n_updates, "lanes": lanes.state(), "numpy": numpy_state()}
     state["episodes"] = list(model.ep_info_buffer)
-    return Checkpoint(model.num_timesteps, learner_tensors(model.policy.network, model.policy.optimizer), state)
+    return Checkpoint.of(model.num_timesteps, model.policy.network, model.policy.optimizer, state)
 
 
 def restore(model: Any, found: Checkpoint) -> int:
@@ -98,7 +98,7 @@ def restore(model: Any, found: Checkpoint) -> int:
         restore_numpy(found.state["numpy"])
     except (ArtefactError, AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise ArtefactError(f"the checkpoint belongs to another recipe ({error})") from error
-    restore_learner(model.policy.network, model.policy.optimizer, found.tensors)
+    found.restore(model.policy.network, model.policy.optimizer)
     model.num_timesteps = found.step
     return found.step
 

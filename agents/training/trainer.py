@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym.agents.artefact import PolicyFiles
-from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
+from hetgym.agents.checkpoint import Checkpoint
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.networks._torch import nn, torch
 from hetgym.agents.run import TrainingRun
@@ -41,11 +41,11 @@ class Learner(abc.ABC):
 
     def snapshot(self) -> Checkpoint:
         """The complete state of the training."""
-        return Checkpoint(self.update, learner_tensors(self.network, self.optimizer))
+        return Checkpoint.of(self.update, self.network, self.optimizer)
 
     def restore(self, found: Checkpoint) -> None:
         """Resume from a checkpoint. Raises ArtefactError: the checkpoint is not of such a training."""
-        restore_learner(self.network, self.optimizer, found.tensors)
+        found.restore(self.network, self.optimizer)
         self.update = found.step
 
 

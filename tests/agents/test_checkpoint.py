@@ -13,9 +13,7 @@ pytest.importorskip("torch_geometric")
 from hetgym.agents import artefact  # noqa: E402
 from hetgym.agents.checkpoint import (  # noqa: E402
     Checkpoint,
-    learner_tensors,
     numpy_state,
-    restore_learner,
     restore_numpy,
 )
 from hetgym.agents.network_policy import NetworkPolicy, load_policy  # noqa: E402
@@ -36,7 +34,7 @@ def learner() -> tuple[Any, Any]:
 
 
 def test_round_trip_to_the_last_bit(tmp_path: Path, learner: Any) -> None:
-    taken = learner_tensors(*learner)
+    taken = Checkpoint.of(0, *learner).tensors
     Checkpoint(7, taken, {"history": HISTORY, "seconds": 1.5}).save(tmp_path / "c")
     found = Checkpoint.load(tmp_path / "c")
     assert (found.step, found.state) == (7, {"history": HISTORY, "seconds": 1.5})
@@ -45,8 +43,8 @@ def test_round_trip_to_the_last_bit(tmp_path: Path, learner: Any) -> None:
         assert found.tensors[name].dtype == tensor.dtype and torch.equal(found.tensors[name], tensor), name
     other = ActorCritic("place", "candidates", Sizes(8, 8, 1))
     again = torch.optim.Adam(other.parameters())
-    restore_learner(other, again, found.tensors)
-    assert {name: tensor.tolist() for name, tensor in learner_tensors(other, again).items()} == {
+    found.restore(other, again)
+    assert {name: tensor.tolist() for name, tensor in Checkpoint.of(0, other, again).tensors.items()} == {
         name: tensor.tolist() for name, tensor in taken.items()
     }
 
@@ -54,8 +52,8 @@ def test_round_trip_to_the_last_bit(tmp_path: Path, learner: Any) -> None:
 def test_a_checkpoint_before_the_first_step(tmp_path: Path) -> None:
     network = ActorCritic("place", "candidates", Sizes(8, 8, 1))
     optimizer = torch.optim.Adam(network.parameters())
-    Checkpoint(0, learner_tensors(network, optimizer)).save(tmp_path / "c")
-    restore_learner(network, optimizer, Checkpoint.load(tmp_path / "c").tensors)
+    Checkpoint.of(0, network, optimizer).save(tmp_path / "c")
+    Checkpoint.load(tmp_path / "c").restore(network, optimizer)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +114,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
 )
 def test_tensors_of_another_learner_are_refused(learner: Any, change: Any) -> None:
     with pytest.raises(ArtefactError, match="belongs to another network"):
-        restore_learner(*learner, change(learner_tensors(*learner)))
+        Checkpoint(0, change(dict(Checkpoint.of(0, *learner).tensors))).restore(*learner)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ ID_DEPENDENT = {
     "met": "as mct",
     "olb": "as mct",
     "fcfs": "entries are ready at the same moment, and ties go to Kahn's order",
+    "mor": "operators with as many behind them are equal, and ties go to Kahn's order",
     "annealing": "operators to move are drawn by number, or by their place in an order with ties in Kahn's",
     "pilot-annealing": "as annealing",
     "lns": "as annealing",

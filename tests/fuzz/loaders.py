@@ -19,7 +19,7 @@ from hetgym._input.config import read
 from hetgym._input.json import parse
 from hetgym.agents import candidates, write_hub_folder
 from hetgym.agents.artefact import HUB_CARD, HUB_WEIGHTS
-from hetgym.agents.checkpoint import Checkpoint, learner_tensors, restore_learner
+from hetgym.agents.checkpoint import Checkpoint
 from hetgym.agents.network_policy import load_policy
 from hetgym.agents.networks import ActorCritic, Sizes
 from hetgym.agents.networks._torch import torch
@@ -199,12 +199,12 @@ def learner() -> tuple[Any, Any]:
 def checkpoint(path: Path) -> None:
     """Checkpoints, put back into the network that they are of."""
     found = Checkpoint.load(path)
-    restore_learner(*learner(), found.tensors)
+    found.restore(*learner())
 
 
 def checkpoint_tensors() -> dict[str, Any]:
     """Tensors of a checkpoint of :func:`learner`."""
-    return learner_tensors(*learner())
+    return dict(Checkpoint.of(0, *learner()).tensors)
 
 
 def schedule(path: Path) -> None:

@@ -169,7 +169,7 @@ def test_gantt_has_the_size_and_the_colours_that_are_asked_for(trace: Trace, tmp
 def test_a_crowded_gantt_shows_shares_and_stays_quick() -> None:
     """Ten thousand operators on two devices, each busy half of the time: areas, not bars."""
     n = 10_000
-    problem = Problem.from_arrays(np.ones((n, 2)), [(i, i + 1, 0.0) for i in range(n - 1)])
+    problem = Problem.from_arrays(np.ones((n, 2)), [(i, i + 1, 1e-3) for i in range(n - 1)])
     trace = simulate(problem, Schedule(np.arange(n) % 2, order=[np.arange(0, n, 2), np.arange(1, n, 2)]))
     begin = time.process_time()
     (axes,) = trace.gantt().axes

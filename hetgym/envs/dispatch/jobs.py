@@ -120,7 +120,7 @@ class Jobs(NamedTuple):
     weight: FloatArray  # [j] weight of each job
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JobTimes:
     """The times that the jobs of an episode took."""
 
@@ -129,6 +129,13 @@ class JobTimes:
     weight: FloatArray  # [j] its weight
 
     __repr__ = brief
+
+    def __eq__(self, other: object) -> bool:
+        """Equal if all times and weights are."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True) if isinstance(other, JobTimes) else ()
+        return isinstance(other, JobTimes) and all(np.array_equal(mine, its) for mine, its in pairs)
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def flow(self) -> FloatArray:

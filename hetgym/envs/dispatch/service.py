@@ -13,7 +13,7 @@ import numpy as np
 from hetgym._kernels.blanks import blank
 from hetgym._kernels.jit import step
 from hetgym._kernels.records import record
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.envs.dispatch.jobs import Jobs
 from hetgym.planning import ranks
 from hetgym.problem import Problem
@@ -143,8 +143,8 @@ def _keys(problem: Problem, code: int, groups: Jobs) -> FloatArray:
         whole = np.bincount(groups.job, problem.mean_cost, len(groups.came))
         return (whole / groups.weight)[groups.job]
     if code in (MWKR, MOR):
-        weight = problem.mean_cost if code == MWKR else np.ones(problem.num_operators)
-        return -ranks.longest_path_to_exit(problem.arrays, weight, np.zeros(problem.num_edges))
+        weight = problem.mean_cost if code == MWKR else frozen(np.ones(problem.num_operators))
+        return -ranks.longest_path_to_exit(problem.arrays, weight, frozen(np.zeros(problem.num_edges)))
     return np.zeros(problem.num_operators)
 
 

@@ -42,7 +42,8 @@ class ScheduleRules(Arguments):
     @property
     def weighed(self) -> Objective | None:
         """The objective where energy or rent count; None for the makespan and the time of jobs."""
-        return None if self.objective in ("makespan", JOB_TIME) else as_objective(self.objective)
+        time = isinstance(self.objective, str) and self.objective in ("makespan", JOB_TIME)
+        return None if time else as_objective(self.objective)
 
 
 @dataclass(frozen=True)
