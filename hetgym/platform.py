@@ -106,9 +106,10 @@ class Platform:
             raise PlatformError(
                 f"platform {self.name!r} has {len(self.devices)} devices; a platform has at most {MOST_DEVICES}"
             )
-        nodes = [*(device.name for device in self.devices), *self.switches]
-        if (twice := repeated(nodes)) is not None:
+        names = [*(device.name for device in self.devices), *self.switches]
+        if (twice := repeated(names)) is not None:
             raise PlatformError(f"platform {self.name!r}: the name {twice!r} is used twice")
+        nodes = set(names)
         pairs: set[tuple[str, str]] = set()
         for link in self.links:
             who = f"platform {self.name!r}: link {link.start!r} -> {link.end!r}"

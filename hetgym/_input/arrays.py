@@ -7,5 +7,5 @@ from hetgym.errors import HetgymError
 
 
 def floats(values: object, error: type[HetgymError], what: str) -> FloatArray:
-    """A writable array of numbers that a user gives; an error whose message begins with ``what`` if it is another thing."""
+    """A writable array of numbers that a user gives; ``error``, which begins with ``what``, about anything else."""
     return np.array(numbers(values, what, error))

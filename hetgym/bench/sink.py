@@ -1,6 +1,7 @@
 """Sinks: receivers of the findings of a run, as they come."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from hetgym.bench.rows import Row
 from hetgym.problem import Problem
@@ -28,24 +29,10 @@ class Tee(Sink):
     """Hands everything on to several sinks."""
 
     def __init__(self, *sinks: Sink) -> None:
-        self.sinks = sinks
+        for name in ("problem", "rows", "trace", "complete"):
+            setattr(self, name, partial(_hand_on, [getattr(sink, name) for sink in sinks]))
 
-    def problem(self, spec: ProblemSpec, problem: Problem, lower_bound: float) -> None:
-        """Hand on."""
-        for sink in self.sinks:
-            sink.problem(spec, problem, lower_bound)
 
-    def rows(self, rows: Sequence[Row]) -> None:
-        """Hand on."""
-        for sink in self.sinks:
-            sink.rows(rows)
-
-    def trace(self, spec: ProblemSpec, trace: Trace) -> None:
-        """Hand on."""
-        for sink in self.sinks:
-            sink.trace(spec, trace)
-
-    def complete(self, rows: Sequence[Row]) -> None:
-        """Hand on."""
-        for sink in self.sinks:
-            sink.complete(rows)
+def _hand_on(methods: Sequence[Callable[..., None]], *findings: object) -> None:
+    for method in methods:
+        method(*findings)

@@ -49,13 +49,9 @@ class Item:
     @property
     def blank(self) -> Measurement:
         """The row of the table before the measurement; for a graph, the row of its wall time."""
-        nan = float("nan")
-        if self.operator is not None:
-            return Measurement(
-                self.operator, nan, nan, nan, 0, self.direction, "isolated", self.source, 1, "unsupported"
-            )
-        whole = Operator(self.source, "Graph", (), (Tensor(()),))
-        return Measurement(whole, nan, nan, nan, 0, self.direction, "graph", self.source, 1, "unsupported")
+        nan, context = float("nan"), "graph" if self.operator is None else "isolated"
+        operator = self.operator or Operator(self.source, "Graph", (), (Tensor(()),))
+        return Measurement(operator, nan, nan, nan, 0, self.direction, context, self.source, 1, "unsupported")
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -80,7 +76,7 @@ class Worker(AbstractContextManager["Worker"]):
 
     def __init__(self, settings: HostSettings, memory_limit: float = 8e9, device: str = "cpu") -> None:
         self._arguments = json.dumps(
-            {**settings.to_dict(), "memory_limit": memory_limit, "device": device, "parent": os.getpid()}
+            {"host": settings.to_dict(), "parent": os.getpid(), "memory_limit": memory_limit, "device": device}
         )
         self._environment = {**os.environ, **settings.environment(), "PYTHONHASHSEED": "0"}
         self._process: subprocess.Popen[bytes] | None = None

@@ -20,6 +20,7 @@ from hetgym.errors import UnsupportedOperator
 from hetgym.graph.ops import Operator, Tensor
 from hetgym.graph.serialization import from_json
 from hetgym.measurements.table import COLUMNS, read_rows
+from hetgym.profiling.child import request
 from hetgym.profiling.host import HostSettings
 from hetgym.profiling.ingraph import GraphRunner
 from hetgym.profiling.isolated import Bench
@@ -149,12 +150,10 @@ def _limit_memory(limit: int, device: str) -> None:
 
 def main() -> None:
     """Serve on the standard streams; output of libraries is redirected to standard error."""
-    settings = json.loads(sys.argv[1])
-    end_with_parent(settings["parent"])
+    asked, host = request()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    host = HostSettings(tuple(settings["cores"]), settings["isa"])
-    serve(host, float(settings["memory_limit"]), sys.stdin, answers, settings.get("device", "cpu"))
+    serve(host, float(asked["memory_limit"]), sys.stdin, answers, asked["device"])
 
 
 if __name__ == "__main__":
