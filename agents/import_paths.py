@@ -12,11 +12,6 @@ from hetgym.errors import ConfigError, shown
 from hetgym.planning.registry import imported_file
 
 
-def is_import_path(name: object) -> bool:
-    """True for ``module:name``, which no name of hetgym's own looks like."""
-    return isinstance(name, str) and ":" in name
-
-
 def found_at(path: str, what: str, load: bool) -> Any:
     """The object at an import path.
 

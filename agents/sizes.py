@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hetgym._input.config import check_number
-from hetgym.agents.import_paths import is_import_path
 from hetgym.errors import ConfigError, shown
 
 
@@ -33,5 +32,5 @@ class Sizes:
     def __post_init__(self) -> None:
         for name in ("hidden", "embedding", "layers"):
             check_number(getattr(self, name), name, ConfigError, minimum=1, maximum=4096)
-        if self.features and not is_import_path(self.features):
+        if self.features and ":" not in self.features:
             raise ConfigError(f"features is {shown(self.features)}; it must be an import path, such as 'module:Name'")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean
-from hetgym._types import FloatArray, Int64Array, IntArray, numbers
+from hetgym._types import FloatArray, Int64Array, IntArray, as_numbers
 from hetgym.errors import ProblemError
 
 LARGEST = 1e100  # The largest number of a problem, in seconds or bytes, so that sums and quotients of them stay finite
@@ -41,7 +41,7 @@ def tensor_ids(source: IntArray, target: IntArray, tensors: Sequence[int] | None
     if tensors is not None:
         if len(tensors) != len(source):
             raise ProblemError(f"problem {name!r}: {len(tensors)} tensor ids for {len(source)} edges")
-        given = numbers(tensors, f"problem {name!r}: tensor ids must be whole numbers", ProblemError)
+        given = as_numbers(tensors, f"problem {name!r}: tensor ids must be whole numbers", ProblemError)
         if not (np.abs(given) < 2**31).all() or (given != np.floor(given)).any():
             raise ProblemError(f"problem {name!r}: tensor ids must be whole numbers below 2^31")
         return given.astype(np.int32)
@@ -80,7 +80,7 @@ def broadcast(value: npt.ArrayLike, shape: tuple[int, ...], what: str, name: str
     """An array of a shape, or one number throughout it."""
     if isinstance(value, float):
         return np.full(shape, value)
-    array = numbers(value, f"problem {name!r}: {what} does not fit shape {shape}", ProblemError)
+    array = as_numbers(value, f"problem {name!r}: {what} does not fit shape {shape}", ProblemError)
     if array.shape not in ((), shape):  # one of one entry would be taken for all
         raise ProblemError(f"problem {name!r}: {what} does not fit shape {shape}; it has shape {array.shape}")
     return np.broadcast_to(array, shape)

@@ -22,9 +22,9 @@ def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     return array
 
 
-def numbers(values: object, otherwise: str, error: type[HetgymError]) -> FloatArray:
-    """Read numbers into an array, or raise ``error``, which begins with ``otherwise``."""
+def as_numbers(values: object, otherwise: str, error: type[HetgymError]) -> FloatArray:
+    """Copy numbers into an array, or raise ``error``, which begins with ``otherwise``."""
     try:
-        return np.asarray(values, np.float64)
+        return np.array(values, np.float64)
     except (OverflowError, TypeError, ValueError) as cause:
         raise error(f"{otherwise} ({cause})") from cause

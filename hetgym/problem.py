@@ -23,7 +23,7 @@ from hetgym._input.files import as_path
 from hetgym._kernels.records import record
 from hetgym._sums import summed
 from hetgym._text import brief
-from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, frozen, numbers
+from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray, as_numbers, frozen
 from hetgym.errors import ProblemError
 from hetgym.graph import topology
 from hetgym.weights import SharedWeights, read_shared, unshared
@@ -245,7 +245,7 @@ class Problem(Deferred):
     def _real(self, what: str, values: npt.ArrayLike, shape: tuple[int, ...], finite: bool = True) -> FloatArray:
         """Check one array of non-negative numbers and freeze a C-contiguous copy of it."""
         unlike = f"problem {self.name!r}: {what} is not an array of numbers"
-        array = np.array(numbers(values, unlike, ProblemError), order="C")
+        array = np.ascontiguousarray(as_numbers(values, unlike, ProblemError))
         if array.shape != shape:
             raise self._wrong(f"{what} has shape {array.shape}, expected {shape}")
         if not tables.all_within(array.reshape(-1), finite):
@@ -441,7 +441,7 @@ class Problem(Deferred):
         >>> problem
         Problem('problem', 2 operators, 1 edges, 2 devices)
         """
-        table = numbers(cost, f"problem {name!r}: cost is not a table of numbers", ProblemError)
+        table = as_numbers(cost, f"problem {name!r}: cost is not a table of numbers", ProblemError)
         if table.ndim != 2:
             raise ProblemError(f"problem {name!r}: cost has shape {table.shape}, expected [operators, devices]")
         n, d = table.shape

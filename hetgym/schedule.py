@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hetgym._kernels.jit import lean
 from hetgym._text import brief
-from hetgym._types import FloatArray, IntArray, frozen, numbers
+from hetgym._types import FloatArray, IntArray, as_numbers, frozen
 from hetgym.errors import InvalidSchedule, ProblemError, shown
 from hetgym.errors import size as amount
 from hetgym.problem import Problem
@@ -214,14 +214,14 @@ def _rows(order: Sequence[npt.ArrayLike]) -> tuple[IntArray, ...]:
 
 
 def _whole_numbers(values: npt.ArrayLike, what: str) -> IntArray:
-    array = numbers(values, f"{what} is not a list of operator or device numbers", InvalidSchedule)
+    array = as_numbers(values, f"{what} is not a list of operator or device numbers", InvalidSchedule)
     if array.ndim != 1 or not (np.abs(array) < 2**31).all() or (array != np.floor(array)).any():
         raise InvalidSchedule(f"{what} must be a flat list of whole numbers")
     return frozen(array.astype(np.int32))
 
 
 def _numbers(values: npt.ArrayLike, what: str, n: int) -> FloatArray:
-    array = numbers(values, f"{what} is not a list of numbers", InvalidSchedule).copy()
+    array = as_numbers(values, f"{what} is not a list of numbers", InvalidSchedule)
     if array.shape != (n,) or not np.isfinite(array).all():
         raise InvalidSchedule(f"{what} must hold one finite number for each of the {n} operators")
     return frozen(array)

@@ -201,10 +201,6 @@ class DataflowGraph(Deferred):
         """True if a path leads from operator ``i`` to operator ``j``."""
         return bool((int(self.reachability[i, j >> 6]) >> (j & 63)) & 1)
 
-    def independent(self, i: int, j: int) -> bool:
-        """True if operators ``i`` and ``j`` may run at the same time: neither reaches the other."""
-        return i != j and not self.reaches(i, j) and not self.reaches(j, i)
-
     @cached_property
     def on_trunk(self) -> BoolArray:
         """[n] True where every path from a source to a sink passes the node.

@@ -7,8 +7,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._input.arrays import floats
-from hetgym._types import FloatArray, frozen
+from hetgym._types import FloatArray, as_numbers, frozen
 from hetgym.errors import ConfigError, ProblemError
 from hetgym.parallel.framework import Framework
 
@@ -125,7 +124,7 @@ class ProfiledLayers:
 
 
 def _table(values: npt.ArrayLike, what: str) -> FloatArray:
-    table = floats(values, ProblemError, f"profiled layers: {what} are not a table of numbers")
+    table = as_numbers(values, f"profiled layers: {what} are not a table of numbers", ProblemError)
     if table.ndim != 2 or table.shape[1] != 3 or not len(table):
         raise ProblemError(f"profiled layers: {what} have shape {table.shape}, expected [layers, 3]")
     if not ((table >= 0) & np.isfinite(table)).all():

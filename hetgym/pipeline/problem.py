@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._input.arrays import floats
 from hetgym._sums import summed
-from hetgym._types import FloatArray, IntArray, frozen
+from hetgym._types import FloatArray, IntArray, as_numbers, frozen
 from hetgym.errors import InvalidSchedule, ProblemError
 from hetgym.graph import topology
 from hetgym.weights import SharedWeights, unshared
@@ -217,7 +216,7 @@ class PipelineProblem:
             InvalidSchedule: a rule is broken; the message names it.
         """
         n, d = self.num_operators, self.num_devices
-        given = floats(assignment, InvalidSchedule, "pipeline: the assignment is not a list of devices")
+        given = as_numbers(assignment, "pipeline: the assignment is not a list of devices", InvalidSchedule)
         if given.shape != (n,) or not ((given >= 0) & (given < d) & (given == np.floor(given))).all():
             raise InvalidSchedule(f"coverage: a pipeline needs a device 0..{d - 1} for each of {n} operators")
         devices = given.astype(np.int32)
@@ -251,7 +250,7 @@ class PipelineProblem:
         return devices
 
     def _numbers(self, what: str, values: npt.ArrayLike, finite: bool = True) -> FloatArray:
-        array = floats(values, ProblemError, f"pipeline {self.name!r}: {what} is not a table of numbers")
+        array = as_numbers(values, f"pipeline {self.name!r}: {what} is not a table of numbers", ProblemError)
         if not (array >= 0).all() or (finite and not np.isfinite(array).all()):
             raise ProblemError(f"pipeline {self.name!r}: {what} has a value that is negative or not a number")
         return array
@@ -263,7 +262,7 @@ class PipelineProblem:
         return frozen(array if array.ndim else np.full(n, array))
 
     def _whole(self, what: str, values: npt.ArrayLike, n: int) -> IntArray:
-        array = floats(values, ProblemError, f"pipeline {self.name!r}: {what} is not a list of whole numbers")
+        array = as_numbers(values, f"pipeline {self.name!r}: {what} is not a list of whole numbers", ProblemError)
         if array.shape != (n,) or not (np.abs(array) < 2**31).all() or (array != np.floor(array)).any():
             raise ProblemError(f"pipeline {self.name!r}: {what} must be {n} whole numbers below 2^31")
         return frozen(array.astype(np.int32))

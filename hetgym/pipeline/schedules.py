@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._input.arrays import floats
-from hetgym._types import FloatArray
+from hetgym._types import FloatArray, as_numbers
 from hetgym.errors import ConfigError, check_name
 
 
@@ -185,7 +184,7 @@ def pass_seconds(
 
 def _chunk_seconds(what: str, values: npt.ArrayLike | Sequence[float], stages: int, chunks: int) -> FloatArray:
     """[v, p] seconds of each chunk."""
-    array = floats(values, ConfigError, f"pipeline schedule: {what} is not one number or one for each stage")
+    array = as_numbers(values, f"pipeline schedule: {what} is not one number or one for each stage", ConfigError)
     if array.shape not in ((), (stages,), (chunks, stages)) or not ((array >= 0) & np.isfinite(array)).all():
         raise ConfigError(f"pipeline schedule: {what} must be one time or {stages}, none negative")
     each = array if array.ndim == 2 else array / chunks

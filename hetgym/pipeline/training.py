@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._input.arrays import floats
-from hetgym._types import FloatArray, frozen
+from hetgym._types import FloatArray, as_numbers, frozen
 from hetgym.errors import ProblemError
 from hetgym.pipeline.problem import PipelineProblem
 
@@ -97,7 +96,7 @@ class TrainingPipeline:
 
     def _numbers(self, what: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
         name = self.problem.name
-        array = floats(values, ProblemError, f"training of {name!r}: {what} is not a table of numbers")
+        array = as_numbers(values, f"training of {name!r}: {what} is not a table of numbers", ProblemError)
         if array.shape not in ((), shape):
             raise ProblemError(f"training of {name!r}: {what} has shape {array.shape}, expected one number or {shape}")
         used = array[np.isfinite(self.problem.cost)] if array.ndim == 2 else array

@@ -7,10 +7,9 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from hetgym._input.arrays import floats
 from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean, step
-from hetgym._types import FloatArray, IntArray, frozen
+from hetgym._types import FloatArray, IntArray, as_numbers, frozen
 from hetgym.errors import ConfigError, InvalidSchedule, shown
 from hetgym.planning.ranks import list_order
 from hetgym.planning.timeline import Timeline, book, filled, fits, roomiest, start_on
@@ -65,7 +64,7 @@ def numbers(name: str, values: object, shape: tuple[int, ...]) -> FloatArray:
     Raises:
         ConfigError: it has another shape, or holds what is not a number.
     """
-    array = floats(values, ConfigError, f"{name} is not an array of numbers")
+    array = as_numbers(values, f"{name} is not an array of numbers", ConfigError)
     if array.shape != shape:
         raise ConfigError(f"{name} has shape {list(array.shape)}, expected {list(shape)}")
     if np.isnan(array).any():

@@ -20,8 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._input.arrays import floats
-from hetgym._types import BoolArray, FloatArray, IntArray
+from hetgym._types import BoolArray, FloatArray, IntArray, as_numbers
 from hetgym.errors import ConfigError, InvalidSchedule
 from hetgym.problem import Problem
 from hetgym.sim import decisions
@@ -278,7 +277,7 @@ def _release(problem: Problem, release: npt.ArrayLike | None) -> FloatArray:
     n = problem.num_operators
     if release is None:
         return np.zeros(n)
-    times = floats(release, ConfigError, "online: release times are not a list of numbers")
+    times = as_numbers(release, "online: release times are not a list of numbers", ConfigError)
     if times.shape != (n,) or not (np.isfinite(times) & (times >= 0)).all():
         raise ConfigError(f"online: release must hold one finite time, not negative, for each of the {n} operators")
     return times

@@ -52,10 +52,15 @@ illegal: replacement of an illegal action: ``"random"``, a legal one drawn at ra
     :class:`~hetgym.errors.IllegalAction`. The last ``info`` has ``illegal_share``.
 split: name of a set of problems, such as ``"train"`` or ``"test"``: generated problems of different splits differ,
     whatever the seeds. None, the default, is a set of its own.""",
-    "errors": """\
+    "end": """\
 Raises:
     ConfigError, UnknownName: an invalid argument; the message says which ones are valid.
-    ProblemError: a problem that exceeds the padding.""",
+    ProblemError: a problem that exceeds the padding.
+
+## Version history
+- v0: first release.""",
+    "render mode": """\
+render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text, printed after each step).""",
     "padding": """\
 max_operators, max_edges, max_devices: padding; by default what the source needs.""",
 }

@@ -11,7 +11,7 @@ import numpy as np
 
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
 from hetgym.envs.core.arguments import Arguments, real, whole
-from hetgym.envs.dispatch.jobs import Jobs, jobs_of, mean_work, numbers, poisson, times_of
+from hetgym.envs.dispatch.jobs import Jobs, jobs_of, mean_work, nonnegative, poisson, times_of
 from hetgym.envs.place.instance import heft_makespan
 from hetgym.errors import ConfigError, shown
 from hetgym.problem import Problem
@@ -54,7 +54,7 @@ class Conditions(Arguments):
         for name in ("arrivals", "release", "weights"):
             value = getattr(self, name)
             if not callable(value):
-                found = numbers(name, value)
+                found = nonnegative(name, value)
                 object.__setattr__(self, name, None if found is None else tuple(found.tolist()))
         if isinstance(self.arrivals, tuple):
             if self.jobs not in (1, len(self.arrivals)):
@@ -111,19 +111,22 @@ class Conditions(Arguments):
             ConfigError: another number of times or weights than of operators or jobs.
         """
         sizes = [problem.num_operators for problem in problems]
-        release, arrivals = lists.get("release"), lists.get("arrivals")
-        if release is not None and arrivals is not None:
+        given = {name: values for name, values in lists.items() if values is not None}
+        if "arrivals" in given and "release" in given:
             raise ConfigError("options['arrivals'] and options['release'] both say when jobs arrive; give one of them")
-        if release is None and arrivals is None:
-            release = numbers("release", _called(self.release, rng, int(np.sum(sizes))))
-            arrivals = numbers("arrivals", _called(self.arrivals, rng, len(problems)))
-        if release is not None:
-            times = _counted("release", release, int(np.sum(sizes)), "operators")
-        else:
-            moments = poisson(len(problems), gap, rng) if arrivals is None else arrivals
-            times = np.repeat(_counted("arrivals", moments, len(problems), "jobs"), sizes)
-        weights = lists.get("weights")
-        return times, numbers("weights", _called(self.weights, rng, len(problems))) if weights is None else weights
+        wanted = {"arrivals": len(problems), "release": int(np.sum(sizes)), "weights": len(problems)}
+        for name in ["weights"] if "arrivals" in given or "release" in given else wanted:
+            value = getattr(self, name)
+            made = nonnegative(name, value(rng, wanted[name]) if callable(value) else value)
+            if made is not None:
+                given.setdefault(name, made)
+        for name, what in (("arrivals", "jobs"), ("release", "operators")):
+            if len(given.get(name, ())) not in (0, wanted[name]):
+                raise ConfigError(f"{name} holds {len(given[name])} times for {wanted[name]} {what}; give one for each")
+        if "release" not in given:
+            arrivals = given["arrivals"] if "arrivals" in given else poisson(len(problems), gap, rng)
+            given["release"] = np.repeat(arrivals, sizes)
+        return given["release"], given.get("weights")
 
 
 def deadlines(

@@ -151,13 +151,9 @@ class HetDispatchEnv(ScheduleEnv, arguments=HetDispatchArguments):
         deadline: time that each job has from its arrival, as a multiple of HEFT's makespan for that job alone. At the
             end, ``info`` has ``miss_rate``, the share of jobs that ended later, and ``tardiness``, the mean time by
             which jobs were late [s]. 0, the default, sets no deadlines.
-        render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
-            printed after each step).
+        <<render mode>>
 
-    <<errors>>
-
-    ## Version history
-    - v0: first release.
+    <<end>>
 
     >>> import gymnasium as gym, hetgym
     >>> from hetgym.workloads import textbook

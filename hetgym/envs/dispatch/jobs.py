@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hetgym._input.arrays import floats
 from hetgym._input.files import as_path, read_text
 from hetgym._text import brief
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import FloatArray, IntArray, as_numbers
 from hetgym.errors import ConfigError, shown
 from hetgym.problem import Problem
 from hetgym.weights import SharedWeights
@@ -46,6 +45,8 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
     operators = np.cumsum([0, *(problem.num_operators for problem in problems)])
     tensors = np.cumsum([0, *(int(p.edge_tensor.max(initial=-1)) + 1 for p in problems)])
 
+    names = [problem.name for problem in problems]
+
     def joined(name: str) -> Any:
         return np.concatenate([getattr(problem, name) for problem in problems])
 
@@ -62,7 +63,7 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
         output_bytes=joined("output_bytes"),
         operator_names=[f"job{k}/{name}" for k, problem in enumerate(problems) for name in problem.operator_names],
         operator_kinds=[kind for problem in problems for kind in problem.operator_kinds],
-        name=_title(problems),
+        name=" + ".join([*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]),
         occupancy=joined("occupancy"),
         notes=tuple(dict.fromkeys(note for problem in problems for note in problem.notes)),
         shared_weights=SharedWeights.of(
@@ -76,17 +77,11 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
     )
 
 
-def _title(problems: Sequence[Problem]) -> str:
-    """Name of several problems together; only the first few are named."""
-    named = " + ".join(problem.name for problem in problems[:_NAMED])
-    return named if len(problems) <= _NAMED else f"{named} + {len(problems) - _NAMED} more"
-
-
-def numbers(name: str, values: Any) -> FloatArray | None:
+def nonnegative(name: str, values: Any) -> FloatArray | None:
     """An array of numbers from a list; None stays None. Raises ConfigError: not a list of finite numbers from 0 on."""
     if values is None:
         return None
-    found = floats(values, ConfigError, f"{name} is not a list of numbers")
+    found = as_numbers(values, f"{name} is not a list of numbers", ConfigError)
     if found.ndim != 1 or not len(found) or not (np.isfinite(found) & (found >= 0)).all():
         raise ConfigError(f"{name} is {shown(values)}; it must be a list of finite numbers, none of them negative")
     return found
@@ -120,27 +115,20 @@ class Jobs(NamedTuple):
     weight: FloatArray  # [j] weight of each job
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class JobTimes:
     """The times that the jobs of an episode took."""
 
-    arrival: FloatArray  # [j] time at which each job arrived [s]
-    end: FloatArray  # [j] time at which its last operator finished [s]
-    weight: FloatArray  # [j] its weight
+    arrival: tuple[float, ...]  # [j] time at which each job arrived [s]
+    end: tuple[float, ...]  # [j] time at which its last operator finished [s]
+    weight: tuple[float, ...]  # [j] its weight
 
     __repr__ = brief
-
-    def __eq__(self, other: object) -> bool:
-        """Equal if all times and weights are."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True) if isinstance(other, JobTimes) else ()
-        return isinstance(other, JobTimes) and all(np.array_equal(mine, its) for mine, its in pairs)
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def flow(self) -> FloatArray:
         """[j] flow time of each job, from its arrival to its end [s]."""
-        return self.end - self.arrival
+        return np.subtract(self.end, self.arrival)
 
     @property
     def mean(self) -> float:
@@ -157,7 +145,7 @@ def job_times(jobs: Jobs, finish: FloatArray) -> JobTimes:
     """The times that jobs took, by the finish of each operator [n] [s]."""
     end = np.zeros(len(jobs.came))
     np.maximum.at(end, jobs.job, finish)
-    return JobTimes(jobs.came, end, jobs.weight)
+    return JobTimes(*(tuple(values.tolist()) for values in (jobs.came, end, jobs.weight)))
 
 
 def arriving(problems: Sequence[Problem], release: FloatArray, weights: FloatArray | None = None) -> Jobs:

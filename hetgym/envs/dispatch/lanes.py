@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,15 +24,15 @@ from hetgym.envs.dispatch import state as states
 from hetgym.envs.dispatch.completion import dispatch_and_complete, dispatch_and_plan
 from hetgym.envs.dispatch.conditions import Conditions, Drawn, deadlines, given, noisy, with_changes
 from hetgym.envs.dispatch.dynamics import dispatch
-from hetgym.envs.dispatch.jobs import Jobs, arriving, job_times, numbers, side_by_side, together
+from hetgym.envs.dispatch.jobs import Jobs, arriving, job_times, nonnegative, side_by_side, together
 from hetgym.envs.dispatch.observation import DispatchDeviceColumn, dispatch_space
-from hetgym.envs.dispatch.rendering import dispatch_text
 from hetgym.envs.dispatch.rollouts import ROLLOUTS, new_rollouts
 from hetgym.envs.dispatch.service import Service, new_service
 from hetgym.envs.dispatch.state import DispatchTables
 from hetgym.envs.place.instance import ScheduleInstance, prepare
 from hetgym.envs.place.objective import Weighed
 from hetgym.envs.place.observation import DeviceColumn, fixed
+from hetgym.envs.place.rendering import dispatch_text
 from hetgym.envs.place.rules import JOB_TIME, ScheduleRules
 from hetgym.envs.place.state import PROBLEM
 from hetgym.errors import ConfigError
@@ -108,7 +109,6 @@ class DispatchLanes(RecordLanes):
         self._given: list[dict[str, tuple[float, ...]]] = [{}] * count
         self._arrived: list[Jobs | None] = [None] * count
         self._due: list[tuple[Jobs, FloatArray] | None] = [None] * count
-        self._usual: float | None = None
         self._jobs: list[list[Problem]] = [[]] * count
         self._log = np.zeros((count, padding.operators), np.int64)
         self._offered = np.zeros((count, k), np.int64)  # what actions mean, where observations do not show it
@@ -153,7 +153,7 @@ class DispatchLanes(RecordLanes):
             ProblemError: the problem exceeds the padding.
         """
         forced, conditions, gap, *values = only_options(options, *self.options)
-        lists = {name: numbers(f"options[{name!r}]", one) for name, one in zip(_LISTS, values, strict=True)}
+        lists = {name: nonnegative(f"options[{name!r}]", one) for name, one in zip(_LISTS, values, strict=True)}
         problems = [as_problem(one) for one in listed(forced)] if forced is not None else []
         if forced is not None:
             problem = self._together(problems)  # if that is refused, nothing has been drawn
@@ -174,7 +174,8 @@ class DispatchLanes(RecordLanes):
             self._begin_with(lane, known)
         else:
             if gap is None and len(problems) > 1:
-                gap = self._mean_gap(problems, forced is not None)
+                chosen = forced is not None
+                gap = self.conditions.mean_gap(problems, self.rules.simulated) if chosen else self._usual_gap
             self._draw(lane, problem, problems, entropy, gap if len(problems) > 1 else None, lists)
         self.names[lane], self._jobs[lane] = problem.name, problems
         if self.conditions.deadline > 0:
@@ -189,13 +190,10 @@ class DispatchLanes(RecordLanes):
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
         return problem
 
-    def _mean_gap(self, problems: Sequence[Problem], forced: bool) -> float:
-        """Mean time between arrivals [s], by the source's problems or by those of a reset's options."""
-        if forced:
-            return self.conditions.mean_gap(problems, self.rules.simulated)
-        if self._usual is None:
-            self._usual = self.conditions.mean_gap(self.source.sample(_SAMPLE), self.rules.simulated)
-        return self._usual
+    @cached_property
+    def _usual_gap(self) -> float:
+        """Mean time between arrivals of the source's problems [s]."""
+        return self.conditions.mean_gap(self.source.sample(_SAMPLE), self.rules.simulated)
 
     def _draw(
         self,
@@ -317,7 +315,7 @@ class DispatchLanes(RecordLanes):
         self._log[lanes, turns] = actions[lanes]
         self._dispatch(actions, active, False)
         if self._weighed is not None:
-            self._weighed.pay(self, active)
+            self._weighed.pay(self, active, self.trace)
 
     def _dispatch(self, actions: npt.NDArray[np.int64], active: BoolArray, follow: bool) -> None:
         """Call the kernel of the environment's completion for the active lanes; ``follow`` to play the reference."""
@@ -368,10 +366,6 @@ class DispatchLanes(RecordLanes):
             switches=self.drawn(lane).runtime,
             order=launch_order(self._runs[lane]),
         )
-
-    def ended(self, lane: int) -> Trace:
-        """The run of a finished episode."""
-        return self.trace(lane)
 
     def outcome(self, lane: int) -> dict[str, Any]:
         """Makespan, value and reference [s], SLR, speed-up, the run as a trace and as a schedule, and the replay."""

@@ -21,20 +21,10 @@ from hetgym.sim.kernel import State
 from hetgym.sim.progress import DONE, OPEN, Progress
 
 RANK, FIFO, SPT, MWKR, MOR, WSPT, SRPT, FAIR = range(8)
-RULES = {
-    "rank": "highest upward rank",
-    "fifo": "the job that arrived first, and of its operators the one that has been ready longest",
-    "spt": "shortest mean run time",
-    "mwkr": "most work remaining, from the operator to the end of its job",
-    "mor": "most operators remaining, one after the other, to the end of its job",
-    "wspt": "the job with the least work for its weight, as it arrived",
-    "srpt": "the job with the least work left",
-    "fair": "the job with the fewest operators under way for its weight",
-}
-"""Name of a dispatching rule -> who goes first; equal operators go by upward rank, those of FIFO in topological order,
-and equal jobs by number."""
+RULES = ("rank", "fifo", "spt", "mwkr", "mor", "wspt", "srpt", "fair")
+"""Names of dispatching rules, which :class:`~hetgym.envs.HetDispatchEnv` describes. Equal operators go by upward rank,
+those of FIFO in topological order, and equal jobs by number."""
 
-CODES = {name: code for code, name in enumerate(RULES)}
 _BY_JOB = (WSPT, SRPT, FAIR)  # Rules by which operators of one job stay together
 _CHANGING = (FIFO, SRPT, FAIR)  # Rules whose keys change during the run
 
@@ -105,7 +95,7 @@ def new_service(
         order: [n] operators by descending upward rank.
         again: true if done operators may have to run once more, as after the loss of a device.
     """
-    n, code = problem.num_operators, CODES[rule or ("rank" if len(counted.came) == 1 else "srpt")]
+    n, code = problem.num_operators, RULES.index(rule or ("rank" if len(counted.came) == 1 else "srpt"))
     first, rank, place = _keys(problem, code, groups), np.empty(n, np.int32), np.empty(n, np.int32)
     rank[order] = np.arange(n, dtype=np.int32)
     equal = np.lexsort((rank, groups.job)) if code in _BY_JOB else problem.topological_order if code == FIFO else order

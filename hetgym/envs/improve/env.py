@@ -117,13 +117,9 @@ class HetImproveEnv(LaneEnv, arguments=HetImproveArguments):
         reward: ``"dense"``, ``"sparse"`` or ``"current"``.
         <<levels>>
         <<padding>>
-        render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
-            printed after each step).
+        <<render mode>>
 
-    <<errors>>
-
-    ## Version history
-    - v0: first release.
+    <<end>>
 
     >>> import gymnasium as gym, hetgym
     >>> from hetgym.workloads import textbook

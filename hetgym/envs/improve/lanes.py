@@ -21,11 +21,11 @@ from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.sources import Source
 from hetgym.envs.improve.dynamics import How, improve
 from hetgym.envs.improve.observation import improve_space
-from hetgym.envs.improve.rendering import plan_text
 from hetgym.envs.improve.rules import ACCEPT, ImproveRules
 from hetgym.envs.improve.state import MOST, RECORD, ImproveState
 from hetgym.envs.place.instance import ScheduleInstance, prepare
 from hetgym.envs.place.observation import Fixed, fixed
+from hetgym.envs.place.rendering import plan_text
 from hetgym.envs.place.state import ANY, PROBLEM
 from hetgym.errors import ConfigError, shown
 from hetgym.planning.registry import get

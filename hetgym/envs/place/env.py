@@ -110,13 +110,9 @@ class HetScheduleEnv(ScheduleEnv, arguments=HetScheduleArguments):
             relative to HEFT's plan; ``info`` also holds ``objective``, that ratio, ``energy`` [J] and ``cost``.
         <<common>>
         <<padding>>
-        render_mode: ``"ansi"`` (text), ``"rgb_array"`` (a Gantt chart) or ``"human"`` (the text,
-            printed after each step).
+        <<render mode>>
 
-    <<errors>>
-
-    ## Version history
-    - v0: first release.
+    <<end>>
 
     >>> import gymnasium as gym, hetgym
     >>> from hetgym.workloads import textbook

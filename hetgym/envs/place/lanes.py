@@ -145,7 +145,7 @@ class PlaceLanes(RecordLanes):
             for lane in ended.tolist():
                 self._finish(lane)
         if self._weighed is not None:
-            self._weighed.pay(self, active)
+            self._weighed.pay(self, active, self._run)
 
     def _prepare(self, problem: Problem) -> Prepared:
         """An instance, its tables, and the fixed part of its observations."""
@@ -251,7 +251,7 @@ class PlaceLanes(RecordLanes):
             "replay": self.replay(lane, actions, makespan, order=self._orders[lane]),
         } | ({} if self._weighed is None else self._weighed.found[lane])
 
-    def ended(self, lane: int) -> Trace:
+    def _run(self, lane: int) -> Trace:
         """The run of a finished episode's schedule."""
         return simulate(self.problem(lane), self.schedule(lane), self.rules.simulated)
 

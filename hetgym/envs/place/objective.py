@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from hetgym._types import BoolArray, FloatArray
+from hetgym._types import BoolArray
 from hetgym.envs.core.memory import Remembered
 from hetgym.planning.registry import get
 from hetgym.problem import Problem
 from hetgym.sim import Objective, Runtime, Trace, simulate
-
-
-class Ended(Protocol):
-    """Lanes whose episodes schedule problems."""
-
-    reward: FloatArray
-    over: BoolArray
-
-    def problem(self, lane: int) -> Problem:
-        """The problem of a lane's episode."""
-
-    def ended(self, lane: int) -> Trace:
-        """The run of a lane's episode, which has ended."""
 
 
 class Weighed:
@@ -34,11 +22,11 @@ class Weighed:
         self.found: list[dict[str, Any]] = [{} for _ in range(lanes)]
         self._references: Remembered[Problem, Trace] = Remembered(kept)
 
-    def pay(self, lanes: Ended, active: BoolArray) -> None:
-        """Pay nothing before the end of an episode, and then one minus the objective's value."""
+    def pay(self, lanes: Any, active: BoolArray, run: Callable[[int], Trace]) -> None:
+        """Pay nothing before the end of an episode, and then one minus the objective's value for its run."""
         lanes.reward[active] = 0.0
         for lane in np.flatnonzero(lanes.over & active).tolist():
-            found = self.found[lane] = self._judged(lanes.problem(lane), lanes.ended(lane))
+            found = self.found[lane] = self._judged(lanes.problem(lane), run(lane))
             lanes.reward[lane] = 1.0 - found["objective"]
 
     def _judged(self, problem: Problem, trace: Trace) -> dict[str, Any]:

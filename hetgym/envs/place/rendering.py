@@ -1,4 +1,4 @@
-"""Text frames of placing operators: the load of each device, then the current decision."""
+"""Text frames of environments that schedule problems: the load of each device, and what is decided."""
 
 from __future__ import annotations
 
@@ -64,4 +64,34 @@ def place_text(instance: ScheduleInstance, trace: Trace, finish: FloatArray, cur
         lines.append(
             f"next: {problem.operator_names[current]} ({problem.operator_kinds[current]}), finish [{unit}]: {options}"
         )
+    return "\n".join(lines)
+
+
+def plan_text(trace: Trace, instance: ScheduleInstance, left: int) -> str:
+    """A text frame; ``left`` is the number of steps that are left."""
+    scale, unit = time_unit(max(trace.makespan, instance.reference))
+    return "\n".join(
+        (
+            f"{instance.problem.name}: makespan {trace.makespan / scale:.6g} {unit}, reference "
+            f"{instance.reference / scale:.4g} {unit}, {left} steps left",
+            *device_lines(trace, trace.makespan),
+        )
+    )
+
+
+def dispatch_text(trace: Trace, now: float, reference: float, over: bool) -> str:
+    """A text frame of a run at a time; operators that have not started are on device -1 of the trace.
+
+    ``now`` and ``reference``, the value that the return compares with, are in seconds.
+    """
+    begun = trace.assignment >= 0
+    end = max(now, float(trace.finish[begun].max()) if begun.any() else 0.0)
+    scale, unit = time_unit(max(end, reference))
+    lines = [
+        f"{trace.problem.name}: {now / scale:.4g} {unit}, {int(begun.sum())}/{trace.problem.num_operators} started, "
+        f"reference {reference / scale:.4g} {unit}",
+        *device_lines(trace, end),
+    ]
+    if over:
+        lines.append(f"done: makespan {end / scale:.6g} {unit}")
     return "\n".join(lines)

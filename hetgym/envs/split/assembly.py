@@ -12,9 +12,8 @@ from hetgym._kernels.threads import listed
 from hetgym._types import FloatArray
 from hetgym.envs.split import joining
 from hetgym.envs.split.forms import Forms
-from hetgym.envs.split.instance import SplitInstance
+from hetgym.envs.split.instance import Loads, SplitInstance
 from hetgym.envs.split.joining import Desk, DeskArrays, Room
-from hetgym.envs.split.loads import Loads
 from hetgym.envs.split.menu import Choice
 from hetgym.graph import DataflowGraph, Operator
 from hetgym.graph.dataflow import shared_constants

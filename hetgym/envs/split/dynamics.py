@@ -18,8 +18,7 @@ from hetgym.baselines import get
 from hetgym.costs import cost_model
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.split.assembly import Assembly
-from hetgym.envs.split.instance import SplitInstance
-from hetgym.envs.split.loads import loads_of
+from hetgym.envs.split.instance import SplitInstance, loads_of
 from hetgym.envs.split.menu import Choice
 from hetgym.envs.split.options import Splitter
 from hetgym.envs.split.pricing import PriceList

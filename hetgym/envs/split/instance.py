@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from hetgym.envs.split.loads import Loads
+import numpy as np
+
+from hetgym._types import FloatArray, Int64Array, IntArray
 from hetgym.envs.split.options import Option
 from hetgym.envs.split.pricing import PriceList
 from hetgym.graph import DataflowGraph
 from hetgym.platform import Platform
 from hetgym.problem import Problem
+from hetgym.sim.memory import resident_weights
+
+
+class Loads(NamedTuple):
+    """Loads of devices under a schedule."""
+
+    busy: FloatArray  # [d] summed run times of its operators [s]
+    operators: Int64Array  # [d] number of its operators
+    weights: FloatArray  # [d] bytes of their weights
+
+
+def loads_of(problem: Problem, assignment: IntArray) -> Loads:
+    """The loads of devices under a placement, [n]."""
+    n, d = problem.cost.shape
+    return Loads(
+        np.bincount(assignment, problem.cost[np.arange(n), assignment], minlength=d).astype(np.float64),
+        np.bincount(assignment, minlength=d),
+        resident_weights(problem, assignment),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -395,7 +395,7 @@ def price(
 
     Args:
         graphs: [L, …] as in :func:`measure`, and so are ``desks`` and ``found``.
-        busy: [L, d or more] overwritten, as the next three; see :class:`~hetgym.envs.split.loads.Loads`.
+        busy: [L, d or more] overwritten, as the next three; see :class:`~hetgym.envs.split.instance.Loads`.
         operators: [L, d or more].
         held: [L, d or more] weights of operators [byte].
         makespan: [L] of the schedules [s].

@@ -22,9 +22,8 @@ from hetgym.envs.split.assembly import Assembly
 from hetgym.envs.split.decisions import choose, settle
 from hetgym.envs.split.dynamics import GRAPHS, Splits
 from hetgym.envs.split.forms import GRAPH
-from hetgym.envs.split.instance import SplitInstance
+from hetgym.envs.split.instance import Loads, SplitInstance
 from hetgym.envs.split.joining import DESK, LACKS_FORM, LACKS_ROOM, OPERATORS, Desk, Room, grown, measure, price
-from hetgym.envs.split.loads import Loads
 from hetgym.envs.split.observation import SplitCandidateColumn, choices_table, fixed, menu_table, split_space
 from hetgym.envs.split.problems import Pair
 from hetgym.envs.split.rendering import split_text

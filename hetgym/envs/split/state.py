@@ -17,8 +17,7 @@ from hetgym._kernels.blanks import example
 from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array
 from hetgym.envs.split.forms import UNCUT, Forms
-from hetgym.envs.split.instance import SplitInstance
-from hetgym.envs.split.loads import Loads
+from hetgym.envs.split.instance import Loads, SplitInstance
 from hetgym.graph import DataflowGraph
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule

@@ -11,7 +11,7 @@ import pytest
 from hetgym.baselines import get
 from hetgym.envs.split.assembly import Assembly
 from hetgym.envs.split.dynamics import Splits
-from hetgym.envs.split.loads import loads_of
+from hetgym.envs.split.instance import loads_of
 from hetgym.envs.split.networks import RandomNetworks
 from hetgym.envs.split.rules import SplitRules
 from hetgym.graph import DataflowGraph, Operator, Tensor, load_graph
