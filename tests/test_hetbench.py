@@ -70,8 +70,8 @@ def test_every_best_known_makespan_is_that_of_its_schedule(name: str) -> None:
         schedule = SCHEDULES[name, runtime]
         validate(problem, schedule)
         assert simulate(problem, schedule, runtime).makespan == row.best[runtime].makespan_s
-        assert baselines.get(row.best[runtime].scheduler).available
-        baselines.get(row.best[runtime].scheduler, **row.best[runtime].options)
+        found = row.best[runtime].scheduler.removesuffix(" on walks")
+        assert baselines.get(found, **row.best[runtime].options).available
         assert schedule.model == runtime
     assert 0 < row.bound_s <= row.best["classic"].makespan_s <= row.best["links"].makespan_s
     assert row.bound_s >= lower_bound(problem) * (1 - 1e-9)
@@ -92,7 +92,7 @@ CREDITED = [
     (name, runtime)
     for name, row in KNOWN.items()
     for runtime, best in row.best.items()
-    if not best.options and baselines.get(best.scheduler).kind != "exact"
+    if not best.options and best.scheduler in baselines.names() and baselines.get(best.scheduler).kind != "exact"
 ]
 
 
@@ -104,7 +104,9 @@ def test_a_scheduler_that_is_credited_reaches_the_makespan_again(name: str, runt
 
 def test_a_long_search_reaches_its_makespan_again() -> None:
     searched = [
-        (load(name).num_operators, name) for name, row in KNOWN.items() if "budget" in row.best["classic"].options
+        (load(name).num_operators, name)
+        for name, row in KNOWN.items()
+        if "budget" in row.best["classic"].options and row.best["classic"].scheduler in baselines.names()
     ]
     problem = load(min(searched)[1])
     best = KNOWN[problem.name].best["classic"]

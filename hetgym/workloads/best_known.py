@@ -23,7 +23,7 @@ class Best:
     """The shortest schedule that is known under one runtime."""
 
     makespan_s: float  # its makespan [s]
-    scheduler: str  # registered name of the scheduler that found it
+    scheduler: str  # name of the scheduler that found it; "… on walks": a search that hetgym no longer has
     options: Mapping[str, Any] = field(default_factory=dict)  # options of the scheduler
     # lower bound on the makespan of any schedule under this runtime [s]; 0 if none is larger than that for all runtimes
     bound_s: float = 0.0
