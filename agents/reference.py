@@ -55,8 +55,8 @@ def in_turn() -> Agent:
 
     >>> import gymnasium as gym, hetgym
     >>> env = gym.make("HetDispatch-v0", problem=hetgym.workloads.textbook("topcuoglu"), rule="fifo")
-    >>> hetgym.agents.play(env, in_turn()).total_reward
-    0.0
+    >>> abs(hetgym.agents.play(env, in_turn()).total_reward) < 1e-12
+    True
     """
 
     def act(observation: Observation, info: dict[str, Any]) -> int:

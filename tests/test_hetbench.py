@@ -104,11 +104,11 @@ def test_a_scheduler_that_is_credited_reaches_the_makespan_again(name: str, runt
 
 def test_a_long_search_reaches_its_makespan_again() -> None:
     searched = [
-        (load(name).num_operators, name)
+        (row.best["classic"].options["budget"], load(name).num_operators, name)
         for name, row in KNOWN.items()
         if "budget" in row.best["classic"].options and row.best["classic"].scheduler in baselines.names()
     ]
-    problem = load(min(searched)[1])
+    problem = load(min(searched)[-1])
     best = KNOWN[problem.name].best["classic"]
     schedule = baselines.get(best.scheduler, **best.options)(problem)
     assert simulate(problem, schedule, "classic").makespan == best.makespan_s

@@ -107,5 +107,5 @@ def test_no_code_asks_for_more_threads_than_the_environment_allows() -> None:
         for path in room.rglob("*.py")
         for call in re.findall(r"set_num_threads\((.+)\)$", path.read_text("utf-8"), re.MULTILINE)
     }
-    allowed = {"1", "threads", "min(run.recipe.threads, cores())"}
+    allowed = {"1", "threads", "min(recipe.threads, cores())"}
     assert {one for one in found if one.partition(": ")[2] not in allowed} == {"host.py: len(self.cores)"}
