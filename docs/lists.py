@@ -43,7 +43,8 @@ def commands() -> str:
         heading = f"## hetgym {command.name or work.__name__}\n\n{_paragraphs(inspect.getdoc(work) or '')}"
         heading += f"\n\n```bash\n{(command.epilog or '').removeprefix('Example: ')}\n```"
         hints = get_type_hints(work, include_extras=True)
-        rows = [_parameter(one, hints[one.name]) for one in inspect.signature(work).parameters.values()]
+        parameters = inspect.signature(work).parameters.values()
+        rows = [_parameter(one, hints.get(one.name, one.annotation)) for one in parameters]
         parts.append(f"{heading}\n\n{table(('argument or option', 'value', 'meaning'), rows)}")
     return "\n\n".join(parts)
 
