@@ -24,6 +24,8 @@ EXAMPLES = {
 }
 """File -> arguments, modules that it needs, a word of its output."""
 
+TRAINS = ("maskable_ppo.py", "own_policy.py")
+
 
 def test_all_examples_are_here() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
@@ -61,7 +63,7 @@ class PuffeRL:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "maskable_ppo.py" else name for name in EXAMPLES]
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in TRAINS else name for name in EXAMPLES]
 )
 def test_example_runs(name: str, tmp_path: Path) -> None:
     arguments, needs, word = EXAMPLES[name]

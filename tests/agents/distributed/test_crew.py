@@ -142,8 +142,8 @@ def test_the_same_weights_whoever_is_lost(name: str, tmp_path: Path) -> None:
     [
         ("HetSchedule-v0", {"observation": "graph"}),
         ("HetDispatch-v0", {"noise": 0.2, "jobs": 2, "losses": 1, "completion": "off"}),
-        ("HetSplit-v0", {"observation": "flat", "key_operators": 4}),
-        ("HetPipeline-v0", {"observation": "candidates"}),
+        pytest.param("HetSplit-v0", {"observation": "flat", "key_operators": 4}, marks=pytest.mark.slow),
+        pytest.param("HetPipeline-v0", {"observation": "candidates"}, marks=pytest.mark.slow),
     ],
 )
 def test_lanes_are_those_of_one_process(env: str, arguments: dict[str, Any]) -> None:

@@ -23,7 +23,10 @@ def planner() -> RegionPlanner:
     return RegionPlanner(weights(len(FEATURES)), {"name": "mine"})
 
 
-@pytest.mark.parametrize("preset", sorted(PRESETS))
+@pytest.mark.parametrize(
+    "preset",
+    [pytest.param(name, marks=pytest.mark.slow) if name in ("donf", "framework") else name for name in sorted(PRESETS)],
+)
 def test_plans_for_any_runtime_and_never_longer_than_the_lists(planner: RegionPlanner, preset: str) -> None:
     problem = RandomMix()(np.random.default_rng(3))
     plan = planner(problem, preset)
