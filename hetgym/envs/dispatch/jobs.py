@@ -133,18 +133,21 @@ class JobTimes:
     @property
     def mean(self) -> float:
         """Mean flow time [s]."""
-        return float(self.flow.mean())
+        return float(self.flow.sum()) / len(self.end)
 
     @property
     def weighted(self) -> float:
         """Mean flow time, weighted by the jobs' weights [s]."""
-        return float(np.average(self.flow, weights=self.weight))
+        return float(self.flow @ np.array(self.weight)) / float(np.sum(self.weight))
 
 
 def job_times(jobs: Jobs, finish: FloatArray) -> JobTimes:
     """The times that jobs took, by the finish of each operator [n] [s]."""
     end = np.zeros(len(jobs.came))
-    np.maximum.at(end, jobs.job, finish)
+    if len(end) == 1:
+        end[0] = finish.max()
+    else:
+        np.maximum.at(end, jobs.job, finish)
     return JobTimes(*(tuple(values.tolist()) for values in (jobs.came, end, jobs.weight)))
 
 
