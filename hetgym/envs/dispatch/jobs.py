@@ -115,30 +115,24 @@ class Jobs(NamedTuple):
     weight: FloatArray  # [j] weight of each job
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class JobTimes:
     """The times that the jobs of an episode took."""
 
-    arrival: tuple[float, ...]  # [j] time at which each job arrived [s]
-    end: tuple[float, ...]  # [j] time at which its last operator finished [s]
-    weight: tuple[float, ...]  # [j] its weight
+    arrival: FloatArray  # [j] time at which each job arrived [s]
+    end: FloatArray  # [j] time at which its last operator finished [s]
+    weight: FloatArray  # [j] its weight
 
     __repr__ = brief
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, JobTimes) and np.array_equal(self.arrival, other.arrival)
+        return same and isinstance(other, JobTimes) and np.array_equal(self.end, other.end)
 
     @property
     def flow(self) -> FloatArray:
         """[j] flow time of each job, from its arrival to its end [s]."""
-        return np.subtract(self.end, self.arrival)
-
-    @property
-    def mean(self) -> float:
-        """Mean flow time [s]."""
-        return float(self.flow.sum()) / len(self.end)
-
-    @property
-    def weighted(self) -> float:
-        """Mean flow time, weighted by the jobs' weights [s]."""
-        return float(self.flow @ np.array(self.weight)) / float(np.sum(self.weight))
+        return self.end - self.arrival
 
 
 def job_times(jobs: Jobs, finish: FloatArray) -> JobTimes:
@@ -148,7 +142,7 @@ def job_times(jobs: Jobs, finish: FloatArray) -> JobTimes:
         end[0] = finish.max()
     else:
         np.maximum.at(end, jobs.job, finish)
-    return JobTimes(*(tuple(values.tolist()) for values in (jobs.came, end, jobs.weight)))
+    return JobTimes(jobs.came, end, jobs.weight)
 
 
 def arriving(problems: Sequence[Problem], release: FloatArray, weights: FloatArray | None = None) -> Jobs:

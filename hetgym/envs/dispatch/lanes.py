@@ -377,12 +377,13 @@ class DispatchLanes(RecordLanes):
         arrived = self._arrived[lane]
         assert arrived is not None
         times, optimum = job_times(arrived, trace.finish), known_optimum(instance.problem)
+        flow = times.flow
         return (
             self._late(lane, trace)
             | {
                 "makespan": makespan,
-                "flow_time": times.mean,
-                "weighted_flow_time": times.weighted,
+                "flow_time": float(flow.sum()) / len(flow),
+                "weighted_flow_time": float(flow @ times.weight) / float(times.weight.sum()),
                 "jobs": times,
                 **({} if optimum is None else {"optimum": optimum}),
                 "value": value,

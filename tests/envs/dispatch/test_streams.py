@@ -163,7 +163,7 @@ def test_arrivals_from_a_list_a_file_and_a_callable(tmp_path: Path) -> None:
         env = HetDispatchEnv(job(1.0), arrivals=arrivals, completion="off", **more)
         _, info = env.reset(seed=0)
         info = played(env)
-        assert info["jobs"].arrival == (0.0, 2.5, 7.0) and info["jobs"].flow.tolist() == [1.0] * 3
+        assert info["jobs"].arrival.tolist() == [0.0, 2.5, 7.0] and info["jobs"].flow.tolist() == [1.0] * 3
         assert len(env.replayable) == 3
 
 
@@ -171,9 +171,9 @@ def test_an_option_of_a_reset_comes_before_the_arguments_and_is_replayed() -> No
     env = HetDispatchEnv(job(1.0, 2.0), jobs=2, weights=[1.0, 4.0], objective="job-time", completion="off")
     plain = played(env)
     info = played(env, arrivals=[0.0, 1.0], weights=[1.0, 1.0])
-    assert info["jobs"].arrival == (0.0, 1.0) and info["jobs"].weight == (1.0, 1.0)
+    assert info["jobs"].arrival.tolist() == [0.0, 1.0] and info["jobs"].weight.tolist() == [1.0, 1.0]
     late = played(env, release=[0.0, 0.0, 5.0, 6.0])
-    assert late["jobs"].arrival == (0.0, 5.0) and late["trace"].start.tolist()[2:] == [5.0, 6.0]
+    assert late["jobs"].arrival.tolist() == [0.0, 5.0] and late["trace"].start.tolist()[2:] == [5.0, 6.0]
     for one in (plain, info, late):
         written = json.loads(json.dumps(asdict(one["replay"])))
         again = replay([job(1.0, 2.0)] * 2, Replay(**written))
