@@ -142,17 +142,6 @@ def deadlines(
     return jobs, jobs.came + factor * np.array([heft_makespan(problem, runtime) for problem in problems])
 
 
-def _called(value: Any, rng: np.random.Generator, count: int) -> Any:
-    """A value, or what a callable makes of a generator and a number of values."""
-    return value(rng, count) if callable(value) else value
-
-
-def _counted(name: str, values: FloatArray, count: int, what: str) -> FloatArray:
-    if len(values) != count:
-        raise ConfigError(f"{name} holds {len(values)} times for {count} {what}; give one for each")
-    return values
-
-
 class Drawn(NamedTuple):
     """The conditions of one episode."""
 

@@ -126,8 +126,10 @@ class JobTimes:
     __repr__ = brief
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, JobTimes) and np.array_equal(self.arrival, other.arrival)
-        return same and isinstance(other, JobTimes) and np.array_equal(self.end, other.end)
+        if not isinstance(other, JobTimes):
+            return False
+        pairs = ((self.arrival, other.arrival), (self.end, other.end), (self.weight, other.weight))
+        return all(np.array_equal(mine, its) for mine, its in pairs)
 
     @property
     def flow(self) -> FloatArray:

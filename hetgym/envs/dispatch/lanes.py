@@ -170,7 +170,7 @@ class DispatchLanes(RecordLanes):
         if self._calm_always and len(problems) == 1 and plain:  # nothing is drawn
             passing = forced is None and self.source.passing(seed)
             known = self._known.get(problem, lambda: self._calm(lane, problem), passing)
-            self._entropy[lane], self._gaps[lane] = entropy, None
+            self._entropy[lane], self._gaps[lane], self._given[lane] = entropy, None, {}
             self._begin_with(lane, known)
         else:
             if gap is None and len(problems) > 1:
@@ -374,9 +374,7 @@ class DispatchLanes(RecordLanes):
         value, reference = float(self.state.potential[lane]), instance.reference
         makespan = float(trace.finish.max())
         total = (reference - value) / reference if reference > 0 else 0.0
-        arrived = self._arrived[lane]
-        assert arrived is not None
-        times, optimum = job_times(arrived, trace.finish), known_optimum(instance.problem)
+        times, optimum = job_times(begun(self._arrived[lane]), trace.finish), known_optimum(instance.problem)
         flow = times.flow
         return (
             self._late(lane, trace)

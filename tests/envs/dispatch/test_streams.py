@@ -181,6 +181,20 @@ def test_an_option_of_a_reset_comes_before_the_arguments_and_is_replayed() -> No
         assert again["weighted_flow_time"] == one["value"]
 
 
+def test_the_lists_of_one_reset_are_not_those_of_the_next() -> None:
+    env = HetDispatchEnv(job(1.0, 2.0), completion="off")
+    assert played(env, release=[0.0, 5.0])["replay"].release == (0.0, 5.0)
+    info = played(env)
+    assert info["replay"].release is None and info["makespan"] == 3.0
+    assert replay(job(1.0, 2.0), info["replay"])["makespan"] == 3.0
+
+
+def test_times_of_jobs_are_equal_if_all_are() -> None:
+    env = HetDispatchEnv(job(1.0), jobs=2, completion="off")
+    one, again, other = (played(env, arrivals=[0.0, 3.0], weights=[1.0, w])["jobs"] for w in (2.0, 2.0, 3.0))
+    assert one == again != other and one != "jobs"
+
+
 def test_release_times_of_a_single_problem() -> None:
     three = Problem.from_arrays([[1.0]] * 3, [])
     env = HetDispatchEnv(three, release=[10.0, 20.0, 30.0], completion="off", objective="job-time")
