@@ -22,6 +22,13 @@ SEED, LANES, ROUND, BATCH, EPOCHS, STEPS = 0, 16, 64, 256, 8, 20_480
 RATE, GAMMA, LAMBDA, CLIP, ENTROPY, VALUE, NORM, HIDDEN = 1e-3, 1.0, 0.95, 0.2, 0.003, 0.5, 0.5, (64, 64)
 """Learning rate, discounts, clipping, weights of entropy and value, largest gradient, and units of the layers."""
 
+STABLE_BASELINES: dict[str, Any] = {
+    "learning_rate": RATE, "n_steps": ROUND, "batch_size": BATCH, "n_epochs": EPOCHS, "gamma": GAMMA,
+    "gae_lambda": LAMBDA, "clip_range": CLIP, "ent_coef": ENTROPY, "vf_coef": VALUE, "max_grad_norm": NORM,
+    "seed": SEED, "device": "cpu",
+}  # fmt: skip
+"""The same by the names of Stable-Baselines3 and sb3-contrib."""
+
 EPISODES, FIRST = 200, 1_000_000
 """The evaluation: an episode for each of these seeds, which training does not use."""
 

@@ -42,19 +42,8 @@ def test_an_agent_learns() -> None:
     model = contrib.MaskablePPO(
         "MlpPolicy",
         make_vec_env("HetSchedule-v0", recipe.LANES, recipe.SEED, observation="flat", **recipe.ARGUMENTS),
-        learning_rate=recipe.RATE,
-        n_steps=recipe.ROUND,
-        batch_size=recipe.BATCH,
-        n_epochs=recipe.EPOCHS,
-        gamma=recipe.GAMMA,
-        gae_lambda=recipe.LAMBDA,
-        clip_range=recipe.CLIP,
-        ent_coef=recipe.ENTROPY,
-        vf_coef=recipe.VALUE,
-        max_grad_norm=recipe.NORM,
+        **recipe.STABLE_BASELINES,
         policy_kwargs={"net_arch": list(recipe.HIDDEN)},
-        seed=recipe.SEED,
-        device="cpu",
     ).learn(recipe.STEPS)
     found = recipe.played(lambda seen, mask: model.predict(seen, action_masks=mask, deterministic=True)[0])
     recipe.check("sb3-contrib", found, time.perf_counter() - began)

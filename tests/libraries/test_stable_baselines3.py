@@ -58,18 +58,7 @@ def test_an_agent_learns() -> None:
     model = sb3.PPO(
         ActionPolicy,
         make_lanes("HetSchedule-v0", recipe.LANES, recipe.SEED, observation="candidates", **recipe.ARGUMENTS),
-        learning_rate=recipe.RATE,
-        n_steps=recipe.ROUND,
-        batch_size=recipe.BATCH,
-        n_epochs=recipe.EPOCHS,
-        gamma=recipe.GAMMA,
-        gae_lambda=recipe.LAMBDA,
-        clip_range=recipe.CLIP,
-        ent_coef=recipe.ENTROPY,
-        vf_coef=recipe.VALUE,
-        max_grad_norm=recipe.NORM,
-        seed=recipe.SEED,
-        device="cpu",
+        **recipe.STABLE_BASELINES,
     ).learn(recipe.STEPS)
     found = recipe.played(lambda seen, mask: np.asarray(model.predict(seen, deterministic=True)[0]), "candidates")
     recipe.check("Stable-Baselines3", found, time.perf_counter() - began)
