@@ -54,6 +54,13 @@ def test_objectives_that_cannot_be() -> None:
         play(env, greedy("completion"), seed=0)
 
 
+def test_weights_need_not_be_said() -> None:
+    env = gym.make("HetSchedule-v0", problem=powered(), objective="energy,cost")
+    info = play(env, greedy("completion"), seed=0).info
+    plan = hetgym.simulate(powered(), get("heft")(powered()))
+    assert info["objective"] == pytest.approx((info["energy"] / plan.energy.total + info["cost"] / plan.cost) / 2)
+
+
 @pytest.mark.parametrize("name", ["HetSchedule-v0", "HetDispatch-v0"])
 def test_lanes_pay_what_scalar_environments_pay(name: str) -> None:
     problems = [powered(), powered().replace(power_idle=5.0, name="other")]

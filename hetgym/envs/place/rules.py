@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal
 
 from hetgym.envs.core.arguments import Arguments
-from hetgym.errors import unknown_name
+from hetgym.errors import check_name
 from hetgym.sim import Objective, Runtime
 from hetgym.sim import objective as as_objective
 from hetgym.sim.objective import OBJECTIVES
@@ -30,8 +30,8 @@ class ScheduleRules(Arguments):
         super().__post_init__()
         as_runtime(self.runtime)
         known = (*OBJECTIVES, JOB_TIME) if self.job_times else OBJECTIVES
-        if isinstance(self.objective, str) and self.objective not in known and "=" not in self.objective:
-            raise unknown_name("objective", self.objective, known)
+        if isinstance(self.objective, str) and not {"=", ","} & set(self.objective):
+            check_name("objective", self.objective, known)
         _ = self.weighed  # refuses what is no objective
 
     @property
