@@ -7,15 +7,18 @@ Run times vary by 20 %, and one device slows down during the run. Opponents are 
 hetgym.baselines, which decide in the same runs as the agents: ready operators, in the order of the heuristic's
 priority, are put where they finish first by the simulator's own estimate. That estimate includes links and queues, so
 it makes no difference which of DONF's communication models is used. Figures are ratios of makespans to those of the
-reference (highest upward rank first). ``--policies-only`` leaves the agents without parameters out. Then, with other
-policies, or on one set of problems, each agent and heuristic has a line: mean, its standard error, worst, and share of
-runs that are slower.
+reference (highest upward rank first). ``--policies-only`` leaves the agents without parameters out, and sets the
+policies beside the best heuristic. With other policies, or on one set of problems, each agent and heuristic has a line:
+mean, its standard error, worst, and share of runs that are slower. ``--bounds`` shows what plans reach that know the
+noise.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -197,9 +200,9 @@ def clairvoyant(env: HetDispatchEnv) -> dict[str, float]:
     asked = replace(calm, transfers="aggregated")
     planner = hetgym.agents.load("place-v2")
     return {
-        "proven bound, noise known": lower_bound(known, runtime=calm) / reference,
-        "place-v2, noise known": planner.plan(known, runtime=calm).makespan / reference,
-        "place-v2, noise known, inputs requested": planner.plan(known, runtime=asked).makespan / reference,
+        "proven bound": lower_bound(known, runtime=calm) / reference,
+        "inputs moved as soon as they exist": planner.plan(known, runtime=calm).makespan / reference,
+        "inputs requested when all exist": planner.plan(known, runtime=asked).makespan / reference,
     }
 
 
@@ -283,11 +286,67 @@ def tables_of_rules(rows: Sequence[dict[str, Any]], bare: float) -> None:
         f"a decision without completions, {sets[0]}": seconds(bare),
         f"a decision of planned-dispatch, {sets[0]}": first["planned-dispatch"],
     }
+    show_figures(figures)
+
+
+def tables_of_policies(found: Sequence[dict[str, Any]]) -> None:
+    """Show the policies beside the best heuristic of each set of episodes."""
+    plain, planned = (f"agent: {name}" for name in POLICIES)
+
+    def ratio(some: list[dict[str, list[float]]], name: str, base: str) -> list[float]:
+        mean, interval = paired([ratios[name] for ratios in some], [ratios[base] for ratios in some])
+        return [mean, *interval]
+
+    rows: list[dict[str, Any]] = []
+    every = [part["ratios"] for part in found]
+    sets = [(f"{part['problems']} ({len(part['ratios'][plain])})", [part["ratios"]]) for part in found]
+    for title, some in [*sets, ("all sets, each alike", every)]:
+        means = {
+            name: float(np.mean([np.mean(ratios[name]) for ratios in some])) for name in (*OPPONENTS, plain, planned)
+        }
+        best = min(OPPONENTS, key=means.__getitem__)
+        over = {"plans": ratio(some, planned, plain), "shorter": ratio(some, planned, best)}
+        rows.append({"problems": title, "best": best, "means": means, **over})
+    more = "{:.1f} % ({:.1f} to {:.1f})"
+    for row in rows:
+        mean, low, high = (100 * (1 - value) for value in row["shorter"])
+        row["shorter by"] = more.format(mean, high, low)
     show(
-        "Further figures",
-        [{"what": what, "figure": figure} for what, figure in figures.items()],
-        {"what": lambda row: row["what"], "figure": lambda row: row["figure"]},
-        "key-figures",
+        "Makespan over the reference",
+        rows,
+        {
+            "problems": lambda row: row["problems"],
+            **{name: lambda row, name=name: f"{row['means'][f'agent: {name}']:.3f}" for name in POLICIES},  # type: ignore[misc]
+            "planned-dispatch over dispatch": lambda row: "{:.3f} ({:.3f} to {:.3f})".format(*row["plans"]),
+            "best heuristic": lambda row: f"{row['means'][row['best']]:.3f} ({row['best']})",
+            "planned-dispatch shorter by": lambda row: row["shorter by"],
+        },
+        "rules",
+    )
+    figures = {f"planned-dispatch over the best heuristic, mean of {len(sets)} sets": rows[-1]["shorter by"]}
+    figures |= {
+        f"a decision of planned-dispatch, {part['problems']}": seconds(part["spent"][planned]) for part in found
+    }
+    show_figures(figures)
+
+
+def show_figures(figures: dict[str, str]) -> None:
+    """Show single figures."""
+    rows = [{"what": what, "figure": figure} for what, figure in figures.items()]
+    columns = {"what": lambda row: row["what"], "figure": lambda row: row["figure"]}
+    show("Further figures", rows, columns, "key-figures")
+
+
+def table_of_bounds(found: Sequence[dict[str, Any]]) -> None:
+    """Show what runs without surprises could reach at best."""
+    show(
+        "What plans reach that know all run times in advance",
+        [{"problems": part["problems"], **{n: float(np.mean(r)) for n, r in part["ratios"].items()}} for part in found],
+        {
+            "problems": lambda row: row["problems"],
+            **{name: lambda row, name=name: f"{row[name]:.3f}" for name in found[0]["ratios"]},  # type: ignore[misc]
+        },
+        "bounds",
     )
 
 
@@ -302,6 +361,33 @@ def timed(env: HetDispatchEnv, agent: Any, seeds: Sequence[int]) -> tuple[list[f
     return ratios, (time.thread_time() - begin) / decisions
 
 
+def measured(
+    options: Namespace, conditions: dict[str, Any], sets: Sequence[tuple[str, dict[str, Any], int]]
+) -> list[dict[str, Any]]:
+    """For each set of episodes the makespans over the reference, and the processor times of decisions [s]."""
+    found = []
+    for title, arguments, episodes in sets:
+        env = HetDispatchEnv(**conditions, **arguments)
+        seeds = range(options.first, options.first + episodes)
+        ratios: dict[str, list[float]] = {}
+        for seed in seeds:
+            env.reset(seed=seed)
+            for name, ratio in (clairvoyant(env) if options.bounds else opponents(env)).items():
+                ratios.setdefault(name, []).append(ratio)
+        spent = dict.fromkeys(ratios, 0.0)
+        agents: dict[str, Any] = {}
+        if not options.policies_only:
+            agents = {"uniform": uniform()} | {n: linear(DISPATCH_CANDIDATE_FEATURES, **w) for n, w in RULES.items()}
+        known = hetgym.agents.RULES
+        agents |= {n: hetgym.agents.rule(n) if n in known else hetgym.agents.load(n) for n in options.policies}
+        for name, agent in ({} if options.bounds else agents).items():
+            tries = agent.arguments.get("tries", 0) if isinstance(agent, Policy) else 0
+            env = HetDispatchEnv(**conditions, **arguments, tries=tries)
+            ratios[f"agent: {name}"], spent[f"agent: {name}"] = timed(env, agent, seeds)
+        found.append({"problems": title, "ratios": ratios, "spent": spent})
+    return found
+
+
 def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--episodes", type=int, default=400, help="of random problems, for each runtime; or 0")
@@ -311,8 +397,9 @@ def main() -> None:
     parser.add_argument("--slow-downs", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="seed of the first episode")
     parser.add_argument("--policies", nargs="+", default=POLICIES, help="rules, names or paths")
-    parser.add_argument("--bounds", action="store_true", help="with --policies-only: plans that know the noise")
+    parser.add_argument("--bounds", action="store_true", help="instead of all agents, plans that know the noise")
     parser.add_argument("--policies-only", action="store_true", help="leave out the agents without parameters")
+    parser.add_argument("--join", type=Path, nargs="*", default=[], help="files of earlier runs instead of a run")
     options = parser.parse_args()
     conditions: dict[str, Any] = {
         "observation": "candidates",
@@ -327,34 +414,26 @@ def main() -> None:
         (f"zoo on {platform}", {"graph": list(ZOO), "platform": platform, "runtime": "links"}, options.zoo * len(ZOO))
         for platform in (options.platforms if options.zoo else ())
     ]
-    rows, found = [], []
-    for title, arguments, episodes in sets:
-        env = HetDispatchEnv(**conditions, **arguments)
-        seeds = range(options.first, options.first + episodes)
-        ratios: dict[str, list[float]] = {}
-        for seed in seeds:
-            env.reset(seed=seed)
-            for name, ratio in opponents(env).items():
-                ratios.setdefault(name, []).append(ratio)
-            for name, ratio in (clairvoyant(env) if options.bounds else {}).items():
-                ratios.setdefault(name, []).append(ratio)
-        spent = dict.fromkeys(ratios, 0.0)
-        agents: dict[str, Any] = {}
-        if not options.policies_only:
-            agents = {"uniform": uniform()} | {n: linear(DISPATCH_CANDIDATE_FEATURES, **w) for n, w in RULES.items()}
-        known = hetgym.agents.RULES
-        agents |= {n: hetgym.agents.rule(n) if n in known else hetgym.agents.load(n) for n in options.policies}
-        for name, agent in agents.items():
-            tries = agent.arguments.get("tries", 0) if isinstance(agent, Policy) else 0
-            env = HetDispatchEnv(**conditions, **arguments, tries=tries)
-            ratios[f"agent: {name}"], spent[f"agent: {name}"] = timed(env, agent, seeds)
-        found.append(ratios)
+    found = [part for path in options.join for part in json.loads(path.read_text())["rows"]]
+    found = found or measured(options, conditions, sets)
+    if options.bounds:
+        table_of_bounds(found)
+        save(options.json, "agents-dispatch", found)
+        return
+    if options.policies_only and options.policies == POLICIES:
+        tables_of_policies(found)
+        save(options.json, "agents-dispatch", found)
+        return
+    rows = []
+    for part in found:
+        ratios = part["ratios"]
         base = ratios[f"agent: {options.policies[0]}"]
         for name, values in sorted(ratios.items(), key=lambda item: float(np.mean(item[1]))):
-            rows.append({"problems": title, "what": name, "decision": spent[name], **summary(values)})
-            rows[-1]["paired"], rows[-1]["interval"] = paired([values], [base])
+            row = {"problems": part["problems"], "what": name, "decision": part["spent"][name], **summary(values)}
+            row["paired"], row["interval"] = paired([values], [base])
+            rows.append(row)
     if len(found) > 1:
-        rows += together(found, f"agent: {options.policies[0]}")
+        rows += together([part["ratios"] for part in found], f"agent: {options.policies[0]}")
     if not options.policies_only and options.policies == POLICIES and len(sets) > 1:
         _, arguments, episodes = sets[0]
         env = HetDispatchEnv(**conditions, **arguments, completion="off")

@@ -13,6 +13,7 @@ without error of the approximation.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -111,28 +112,57 @@ def ahead(first: int, count: int, actions: int, draws: int, tries: int) -> list[
             real.step([best])
         played.append(float(real.finish()[0]) / reference)
         print(f"{seed}: {len(taken)} decisions, {rule[-1]:.4f} -> {played[-1]:.4f}", flush=True)
-    ratio, interval = paired([played], [rule])
-    row = {"problems": f"random, links ({count})", "what": f"{actions} actions, {draws} draws", "ratio": ratio}
-    return [row | {"interval": interval, "changed": changed / decisions, "mean": float(np.mean(played))}]
+    what = {"what": "ahead", "actions": actions, "draws": draws}
+    return [what | {"rule": rule, "played": played, "changed": changed, "decisions": decisions}]
 
 
-def more_tries(first: int, episodes: int, zoo: int, factors: Sequence[int]) -> list[dict[str, Any]]:
-    """Makespans over the reference with more tries for each decision, and their ratios to those of the rule."""
+def more_tries(
+    first: int, episodes: int, zoo: int, platforms: Sequence[str], factors: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Makespans over the reference with more tries for each decision."""
     policy, rows = hetgym.agents.rule("planned-dispatch"), []
-    sets: dict[str, tuple[dict[str, Any], int]] = {"random, links": ({}, episodes)}
-    sets |= {f"zoo, {name}": ({"graph": list(ZOO), "platform": name}, zoo * len(ZOO)) for name in PLATFORMS}
+    sets: dict[str, tuple[dict[str, Any], int]] = {"random, `links`": ({}, episodes)} if episodes else {}
+    sets |= {
+        f"networks, `{name}`": ({"graph": list(ZOO), "platform": name}, zoo * len(ZOO))
+        for name in (platforms if zoo else ())
+    }
     for title, (arguments, count) in sets.items():
-        base: list[float] = []
+        row: dict[str, Any] = {"problems": f"{title} ({count})", "what": "tries", "ratios": {}}
         for factor in (1, *factors):
             tries = factor * policy.arguments["tries"]
             env = HetDispatchEnv(**CONDITIONS, **arguments, slow_downs=1, tries=tries)
             infos = [play(env, policy, seed) for seed in range(first, first + count)]
-            ratios = [info["makespan"] / info["reference"] for info in infos]
-            base = base or ratios
-            ratio, interval = paired([ratios], [base])
-            row = {"problems": f"{title} ({count})", "what": f"{tries} tries", "mean": float(np.mean(ratios))}
-            rows.append(row | {"ratio": ratio, "interval": interval})
+            row["ratios"][str(tries)] = [info["makespan"] / info["reference"] for info in infos]
+        rows.append(row)
     return rows
+
+
+def show_tries(rows: list[dict[str, Any]]) -> None:
+    """The table of *tries*."""
+    base, *more = rows[0]["ratios"]
+
+    def ratio(row: dict[str, Any], tries: str) -> str:
+        mean, interval = paired([row["ratios"][tries]], [row["ratios"][base]])
+        return "{:.3f} ({:.3f} to {:.3f})".format(mean, *interval)
+
+    columns: dict[str, Any] = {"problems": lambda row: row["problems"]}
+    columns |= {f"{tries} tries instead of {base}": lambda row, tries=tries: ratio(row, tries) for tries in more}
+    show("What more tries a decision add to planned-dispatch", rows, columns, "headroom")
+
+
+def show_ahead(rows: list[dict[str, Any]]) -> None:
+    """The table of *ahead*."""
+    rule, played = ([value for row in rows for value in row[name]] for name in ("rule", "played"))
+    mean, interval = paired([played], [rule])
+    changed = sum(row["changed"] for row in rows) / sum(row["decisions"] for row in rows)
+    columns: dict[str, Any] = {
+        "problems": lambda row: f"random, `links` ({len(rule)})",
+        "actions": lambda row: str(row["actions"]),
+        "times": lambda row: str(row["draws"]),
+        "over planned-dispatch": lambda row: "{:.3f} ({:.3f} to {:.3f})".format(mean, *interval),
+        "decisions changed": lambda row: f"{changed:.0%}",
+    }
+    show("What playing the best actions to the end adds to planned-dispatch", rows[:1], columns, "ahead")
 
 
 def main() -> None:
@@ -141,27 +171,20 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="seed of the first episode")
     parser.add_argument("--episodes", type=int, default=100, help="of random problems in *tries*")
     parser.add_argument("--zoo", type=int, default=6, help="of each network on each platform in *tries*")
-    parser.add_argument("--factors", type=int, nargs="+", default=[4, 16], help="times as many tries")
+    parser.add_argument("--platforms", nargs="+", default=PLATFORMS, help="of the networks")
+    parser.add_argument("--factors", type=int, nargs="+", default=[2, 4, 16], help="times as many tries")
     parser.add_argument("--count", type=int, default=32, help="episodes in *ahead*")
     parser.add_argument("--actions", type=int, default=6, help="actions that are played to the end")
     parser.add_argument("--draws", type=int, default=8, help="times that each of them is played, with other noise")
     parser.add_argument("--tries", type=int, default=100, help="changes of the plan for each decision of the copies")
+    parser.add_argument("--join", type=Path, nargs="*", default=[], help="files of earlier runs instead of a run")
     options = parser.parse_args()
-    if options.what == "tries":
-        rows = more_tries(options.first, options.episodes, options.zoo, options.factors)
-    else:
+    rows = [row for path in options.join for row in json.loads(path.read_text())["rows"]]
+    if not rows and options.what == "tries":
+        rows = more_tries(options.first, options.episodes, options.zoo, options.platforms, options.factors)
+    elif not rows:
         rows = ahead(options.first, options.count, options.actions, options.draws, options.tries)
-    show(
-        "Makespan over that of planned-dispatch as it ships",
-        rows,
-        {
-            "problems": lambda row: row["problems"],
-            "what": lambda row: row["what"],
-            "over the reference": lambda row: f"{row['mean']:.3f}",
-            "over planned-dispatch": lambda row: "{:.4f} ({:.4f} to {:.4f})".format(row["ratio"], *row["interval"]),
-            "decisions changed": lambda row: f"{row['changed']:.0%}" if "changed" in row else "-",
-        },
-    )
+    (show_tries if options.what == "tries" else show_ahead)(rows)
     save(options.json, "dispatch-headroom", rows)
 
 

@@ -24,6 +24,7 @@ from hetgym.baselines import get
 from hetgym.bench.significance import mean_intervals
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.sim.runtime import runtime as as_runtime
+from hetgym.sim.runtime import runtime_name
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from _common import command_line, ends, save, show  # noqa: E402
@@ -53,11 +54,11 @@ def compared(folder: Path, problems: int) -> list[dict[str, Any]]:
     drawn, makespans = played(policy, problems)
     rows = []
     for name in HEURISTICS:
-        for model, plans_for in (("the runtime", runtime), ("classic", as_runtime("classic"))):
+        for plans_for in dict.fromkeys((as_runtime("classic"), runtime)):
             plans = [get(name)(problem, plans_for) for problem in drawn]
             spans = [hetgym.simulate(p, plan, runtime).makespan for p, plan in zip(drawn, plans, strict=True)]
             (found,) = mean_intervals([np.array(makespans) / np.array(spans)], np.random.default_rng(0))
-            row = {"what": folder.name, "over": name, "planned for": model, "problems": problems}
+            row = {"what": folder.name, "over": name, "planned for": runtime_name(plans_for), "problems": problems}
             rows.append({**row, "ratio": found.mean, "low": found.low, "high": found.high})
     return rows
 
@@ -86,16 +87,18 @@ def main() -> None:
     parser.add_argument("--curves", type=Path, help="picture to draw")
     options = parser.parse_args()
     rows = [row for folder in options.runs for row in compared(folder, options.problems)]
-    show(
-        "Makespan of a greedy episode over that of a heuristic",
-        rows,
-        {
-            "what": lambda row: row["what"],
-            "over": lambda row: row["over"],
-            "planned for": lambda row: row["planned for"],
-            "ratio": lambda row: f"{row['ratio']:.3f} ({ends(row['low'], row['high'], '.3f')})",
-        },
-    )
+    lines: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        lines.setdefault((row["over"], row["planned for"]), dict(row))[row["what"]] = row
+    columns: dict[str, Any] = {
+        "makespan over": lambda row: f"`{row['over']}`",
+        "planned for": lambda row: f"`{row['planned for']}`",
+    }
+    for folder in options.runs:
+        columns[folder.name] = lambda row, name=folder.name: (
+            f"{row[name]['ratio']:.3f} ({ends(row[name]['low'], row[name]['high'], '.3f')})"
+        )
+    show("Makespan of a greedy episode over that of a heuristic", list(lines.values()), columns, "from-nothing")
     if options.curves is not None:
         draw(options.runs, options.curves)
     save(options.json, "from-scratch", rows)

@@ -1,13 +1,14 @@
 """What learning adds to region annealing: proposals of a trained network against others.
 
-    python studies/learning/proposals.py time --runtime links  # at equal time
-    python studies/learning/proposals.py time --peer old/bin/python  # and beside an earlier hetgym
+    python studies/learning/proposals.py time --linear one-unit.safetensors  # at equal time
+    python studies/learning/proposals.py whole --peer old/bin/python  # whole searches, one of them of an earlier hetgym
     python studies/learning/proposals.py tries --runtime links,ready  # tries and time others need for the same plan
     python studies/learning/proposals.py lists --runtime links  # place-v2 without a budget over all lists
     python studies/learning/proposals.py networks --runtime links  # networks of hetbench-v2: gap to the best known
     python studies/learning/proposals.py classic  # place-v2 over place-v1 under the classic model
     python studies/learning/proposals.py splices --runtime links  # place-v2 over itself without splices
-    python studies/learning/proposals.py headroom --runtime links --linear one-unit.safetensors  # for any policy
+    python studies/learning/proposals.py headroom --linear one-unit.safetensors  # for any policy
+    python studies/learning/proposals.py lists --join links.json ready.json  # tables of several runs, by their --json
 
 The policies' training never saw the seeds of these random problems. *one way* is region annealing without exchanges of
 regions, *gain* with them; both begin half of their regions where these would save most. *old* is region annealing as it
@@ -26,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -45,11 +47,14 @@ from hetgym.search.proposals import FEATURES, Network, new_proposals
 from hetgym.workloads import RandomMix, load_suite
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from _common import command_line, ends, save, show  # noqa: E402
+from _common import command_line, ends, save, seconds, show  # noqa: E402
 
 SEEDS = {"small": 930_000, "large": 940_000}
-SPLICED_PROBLEMS, SPLICED_SEARCHES = 990_000, (10, 11)
-"""Seeds of the random problems, and of the searches on networks, for *splices*."""
+SIZES = {"small": "30 to 80", "large": "400"}
+"""Operators of the random problems."""
+
+SPLICED_SEARCHES = 10, 11
+"""Seeds of the searches for *splices*."""
 
 LONG = 5
 """Launches of a long search over those without a budget, for *headroom*."""
@@ -65,9 +70,15 @@ SHARES = (0.5, 0.7, 0.85, 0.95)
 
 KINDS = ("trivial", "online", "list", "memory", "partition")
 NETWORKS = ("alexnet", "bert", "inception", "lstm", "nasnet", "squeezenet", "transformer", "vgg", "vit")
-BUDGETS = (0.005, 0.05, 0.5, 5.0)
-EFFORTS = (2, 4, 8, 16, 32, 64, 128, 256)
-"""Launches over the square of the number of operators, for *tries*."""
+BUDGETS: dict[str, tuple[float, ...]] = {
+    "time": (0.005, 0.05, 0.5),
+    "whole": (0.005, 0.05, 0.5, 5.0),
+    "tries": (2, 4, 8, 16, 32, 64, 128, 256),
+    "networks": (0, 1, 10),
+    "classic": (0.005, 0.05, 0.5, 2.0),
+    "splices": (5.0,),
+}
+"""Seconds, where 0 stands for no budget; in *tries* launches over the square of the number of operators."""
 
 UNITS = ("tries", "s")
 """What *tries* counts: priced changes, and processor time."""
@@ -213,7 +224,7 @@ def compared(found: list[Ratios]) -> dict[str, dict[str, Any]]:
     }
 
 
-def needed(runtime: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def needed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Tries and time that the others need, over those of the trained network, for what it reaches with each budget."""
     found = []
     names = [name for name in dict.fromkeys(row["what"] for row in rows) if name != "trained"]
@@ -224,7 +235,7 @@ def needed(runtime: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             for unit in UNITS
         }
         for at, (tries, ratio) in enumerate(curves["trained", "tries"]):
-            row: dict[str, Any] = {"runtime": runtime, "problems": size, "at": at, "tries": tries, "ratio": ratio}
+            row: dict[str, Any] = {"problems": size, "at": at, "tries": tries, "ratio": ratio}
             for name in names:
                 row[name] = {}
                 for unit in UNITS:
@@ -272,45 +283,37 @@ def lists(runtime: str, sets: dict[str, list[Problem]], effort: int | None) -> l
         for problem in some:
             plans = [scheduler(problem, runtime) for scheduler in chosen]
             best = min(hetgym.simulate(problem, plan, runtime).makespan for plan in plans)
-            began = time.perf_counter()
+            began = time.process_time()
             work = None if effort is None else effort * problem.num_operators**2
             plan = hetgym.agents.load("place-v2").plan(problem, runtime=runtime, operators=work)
-            times.append(time.perf_counter() - began)
+            times.append(time.process_time() - began)
             ratios.append(plan.makespan / best)
         if some:
             (interval,) = mean_intervals([ratios], np.random.default_rng(0))
             rows.append(
-                {"what": size, "ratio": interval.mean, "low": interval.low, "high": interval.high}
-                | {"schedulers": len(chosen), "s": float(np.median(times))}
+                {"what": size, "mean": interval.mean, "low": interval.low, "high": interval.high}
+                | {"n": len(some), "schedulers": len(chosen), "s": float(np.median(times))}
             )
     return rows
 
 
-def networks(runtime: str, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
-    """Gap to the best known makespan on networks, of place-v2 without a budget and with some."""
-    specs = [spec for spec in load_suite("hetbench-v2").specs if spec.name.startswith(NETWORKS)]
+def networks(runtime: str, budgets: tuple[float, ...], names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Gap to the best known makespan on networks, of place-v2 with some budgets."""
+    specs = [spec for spec in load_suite("hetbench-v2").specs if spec.name.startswith(names)]
     rows = []
-    for budget in (None, *budgets):
-        gaps = []
+    for budget in budgets:
+        gaps = {}
         for spec in specs:
             problem = spec.build()
             assert spec.known is not None
-            scheduler = get("place-v2") if budget is None else get("place-v2-search", seconds=budget, budget=2**62)
-            gaps.append(scheduler(problem, runtime).makespan / spec.known.best[runtime].makespan_s - 1.0)
-        (interval,) = mean_intervals([gaps], np.random.default_rng(0))
-        rows.append(
-            {"what": "no budget" if budget is None else f"{budget:g} s", "gap": interval.mean, "largest": max(gaps)}
-            | {"where": specs[int(np.argmax(gaps))].name}
-            | {"low": interval.low, "high": interval.high, "problems": len(gaps)}
-        )
+            scheduler = get("place-v2-search", seconds=budget, budget=2**62) if budget else get("place-v2")
+            gaps[spec.name] = scheduler(problem, runtime).makespan / spec.known.best[runtime].makespan_s - 1.0
+        rows.append({"what": f"{budget:g} s" if budget else "no budget", "gaps": gaps})
     return rows
 
 
-def splices(runtime: str, budget: float, small: int) -> list[dict[str, Any]]:
-    """The search with splices over the same without, on random problems and on the fused NASNets.
-
-    ``one`` and ``spliced`` are means over the best known makespan; on random problems, over that of one search.
-    """
+def splices(runtime: str, budget: float) -> list[dict[str, Any]]:
+    """The search with splices and that without on the fused NASNets: mean makespans over the best known."""
     network = hetgym.agents.load("place-v2").network
 
     def ends(problem: Problem, seed: int) -> list[float]:
@@ -330,22 +333,12 @@ def splices(runtime: str, budget: float, small: int) -> list[dict[str, Any]]:
         spec for spec in load_suite("hetbench-v2").specs if spec.name.startswith("nasnet") and "-fused" in spec.name
     ]
     ends(specs[0].build(), 0)  # compiled
-    sets: dict[str, list[list[float]]] = {"30 to 80 operators": []}
-    for k in range(small):
-        problem = RandomMix()(np.random.default_rng(SPLICED_PROBLEMS + k))
-        one, spliced = ends(problem, 0)
-        sets["30 to 80 operators"].append([1.0, spliced / one])
+    rows = []
     for spec in specs:
         assert spec.known is not None
         problem, best = spec.build(), spec.known.best[runtime].makespan_s
-        sets[spec.name] = [[end / best for end in ends(problem, seed)] for seed in SPLICED_SEARCHES]
-    rows = []
-    for name, pairs in sets.items():
-        if pairs:
-            plain, better = np.array(pairs).T
-            (interval,) = mean_intervals([better / plain], np.random.default_rng(0))
-            row = {"what": name, "n": len(pairs), "ratio": interval.mean, "low": interval.low, "high": interval.high}
-            rows.append(row | {"one": float(plain.mean()), "spliced": float(better.mean())})
+        one, spliced = np.mean([ends(problem, seed) for seed in SPLICED_SEARCHES], axis=0) / best
+        rows.append({"what": spec.name, "budget": budget, "one": float(one), "spliced": float(spliced)})
     return rows
 
 
@@ -373,7 +366,7 @@ def classic(sets: dict[str, list[Problem]], budgets: tuple[float, ...]) -> list[
             intervals = mean_intervals(list(ratios.values()), np.random.default_rng(0))
             for name, interval in zip(ratios, intervals, strict=True):
                 row = {"what": name, "budget": "none" if budget is None else f"{budget:g} s", "problems": size}
-                rows.append(row | {"ratio": interval.mean, "low": interval.low, "high": interval.high})
+                rows.append(row | {"mean": interval.mean, "low": interval.low, "high": interval.high})
     return rows
 
 
@@ -406,99 +399,241 @@ def headroom(
             over = np.array(list(excess.values()))
             intervals = mean_intervals(np.concatenate([over, over / over[0]]), np.random.default_rng(0))
             for k, name in enumerate(excess):
-                row = {"what": name, "problems": size, "n": len(chosen), **asdict(intervals[k])}
+                row = {"what": name, "problems": size, "n": len(chosen), "times": times, **asdict(intervals[k])}
                 rows.append(row | {"over linear": asdict(intervals[len(excess) + k])})
     return rows
 
 
-def between(interval: dict[str, float]) -> str:
+def between(interval: dict[str, float], digits: int = 3) -> str:
     """A mean with its interval."""
-    return f"{interval['mean']:.4f} ({ends(interval['low'], interval['high'])})"
+    low, high = (interval[end] for end in ("low", "high"))
+    return f"{interval['mean']:.{digits}f} ({ends(low, high, f'.{digits}f')})"
+
+
+def shorter(interval: dict[str, float]) -> str:
+    """How much shorter makespans are than those to which they have this ratio."""
+    mean, low, high = (1 - (interval[end] or interval["mean"]) for end in ("mean", "high", "low"))
+    return f"{percents(mean)} % ({percents(low)} to {percents(high)})"
+
+
+def percents(value: float) -> str:
+    """A share in per cent, without the sign of zero."""
+    return f"{round(100 * value, 1) + 0.0:.1f}"
+
+
+def grouped(rows: list[dict[str, Any]], *keys: str) -> list[dict[str, Any]]:
+    """A dictionary for each tuple of keys: these, and the rows by what they are of."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        group = found.setdefault(tuple(row[key] for key in keys), {key: row[key] for key in keys})
+        group[row["what"]] = row
+    return list(found.values())
+
+
+RUNTIME: dict[str, Any] = {"runtime": lambda row: f"`{row['runtime']}`"}
+PLACE: dict[str, Any] = RUNTIME | {"operators": lambda row: SIZES[row["problems"]]}
+"""First columns of tables of grouped rows."""
+
+
+def show_time(rows: list[dict[str, Any]]) -> None:
+    """Tables of *time*."""
+    timed = grouped([row for row in rows if row["budget"] != "mean"], "runtime", "problems", "budget")
+    at = PLACE | {"time": lambda row: seconds(row["budget"])}
+    ways = {way: name for way, name in (NAMES | {"trained": "trained"}).items() if way in timed[0]}
+    columns = {name: lambda row, way=way: f"{row[way]['ratio']:.3f}" for way, name in ways.items()}
+    show("Mean makespan over the starting plan's, by method and time", timed, at | columns, "searches")
+    pairs = {"trained over by gain": ("trained", "gain"), "place-v2 over one way": ("place-v2", "one way")}
+    columns = {
+        title: lambda row, way=way, base=base: between(row[way][f"over {base}"]) for title, (way, base) in pairs.items()
+    }
+    show("The same as mean ratios", timed, at | columns, "ratios")
+    figures: dict[str, str] = {}
+
+    def gains(size: str, least: float, most: float) -> list[float]:
+        return [
+            1 - row["trained"]["over gain"]["mean"]
+            for row in timed
+            if row["problems"] == size and least <= row["budget"] <= most
+        ]
+
+    for what, found in (
+        ("400 operators", gains("large", 0.0, np.inf)),
+        ("30 to 80 operators in 5 ms", gains("small", 0.005, 0.005)),
+        ("30 to 80 operators in 0.5 s", gains("small", 0.5, 0.5)),
+    ):
+        if found:
+            figures[f"what the network adds, {what}"] = f"{percents(min(found))} to {percents(max(found))} %"
+    for size in SIZES if "one unit" in ways else ():
+        ratios = [row["one unit"]["ratio"] / row["trained"]["ratio"] for row in timed if row["problems"] == size]
+        if ratios:
+            what = f"linear rule behind the network at equal time, {SIZES[size]} operators"
+            figures[what] = f"{percents(min(ratios) - 1)} to {percents(max(ratios) - 1)} %"
+    lines = [{"what": what, "figure": figure} for what, figure in figures.items()]
+    show("Further figures", lines, {key: lambda row, key=key: row[key] for key in ("what", "figure")}, "key-figures")
+
+
+def show_whole(rows: list[dict[str, Any]]) -> None:
+    """The table of *whole*."""
+    means = grouped([row for row in rows if row["budget"] == "mean"], "runtime", "problems")
+    names = {"gain": "by gain", "one way": "one way", "old": "before policies", EARLIER: "that in its own code"}
+    columns = PLACE | {
+        f"than {names[base]}": lambda row, base=base: shorter(row["place-v2"][f"over {base}"])
+        for base in names
+        if base in means[0]
+    }
+    known = {"best known, than before policies": lambda row: shorter(row["best known"]["over old"])}
+    budgets = dict.fromkeys(row["budget"] for row in rows if row["budget"] != "mean")
+    title = f"The whole search, mean of {', '.join(map(seconds, budgets))}: how much shorter its makespans are"
+    show(title, means, columns | known, "whole-search")
+
+
+def show_lists(rows: list[dict[str, Any]]) -> None:
+    """The table of *lists*."""
+    columns = dict(RUNTIME)
+    for size, words in SIZES.items():
+        if any(row["what"] == size for row in rows):
+            columns[f"{words} operators"] = lambda row, size=size: between(row[size])
+            columns["its time" if size == "small" else "time with 400"] = lambda row, size=size: (
+                f"{row[size]['s']:.2f} s"
+            )
+    count = ", ".join(dict.fromkeys(str(row["schedulers"]) for row in rows))
+    title = f"Over the best of all {count} list, online, partition, memory and trivial schedulers together"
+    counts = {"problems": lambda row: " and ".join(str(row[size]["n"]) for size in SIZES if size in row)}
+    show(title, grouped(rows, "runtime"), columns | counts, "lists")
+
+
+def show_networks(rows: list[dict[str, Any]]) -> None:
+    """Tables of *networks*."""
+
+    def mean(gaps: list[float]) -> str:
+        return f"{percents(float(np.mean(gaps)))} %"
+
+    def gap(row: dict[str, Any]) -> str:
+        (interval,) = mean_intervals([list(row["gaps"].values())], np.random.default_rng(0))
+        low, high = (interval.mean if end is None else end for end in (interval.low, interval.high))
+        return f"{mean([interval.mean])} ({percents(low)} to {percents(high)})"
+
+    names = dict.fromkeys(row["what"] for row in rows)
+    every: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        every.setdefault((row["runtime"], row["what"]), row | {"gaps": {}})["gaps"].update(row["gaps"])
+    lines = grouped(list(every.values()), "runtime")
+    title = f"Mean gap to the best known makespan on {len(next(iter(every.values()))['gaps'])} networks of hetbench-v2"
+    columns = {name: lambda row, name=name: gap(row[name]) for name in names}
+    show(title, lines, RUNTIME | columns, "networks")
+    columns = {
+        name: lambda row, name=name: " / ".join(
+            mean([gap for network, gap in row[name]["gaps"].items() if network.startswith("nasnet") == nasnet])
+            for nasnet in (True, False)
+        )
+        for name in names
+    }
+    show("Mean gap on NASNets / on the other networks", lines, RUNTIME | columns, "nasnet")
+
+
+def show_splices(rows: list[dict[str, Any]]) -> None:
+    """The table of *splices*."""
+    columns = {"network": lambda row: f"`{row['what']}`"} | RUNTIME | {"time": lambda row: seconds(row["budget"])}
+    columns |= {"one search": lambda row: f"{row['one']:.3f}", "spliced": lambda row: f"{row['spliced']:.3f}"}
+    show("Splicing the plans of several legs, at equal time: makespan over the best known", rows, columns, "splices")
+
+
+def show_classic(rows: list[dict[str, Any]]) -> None:
+    """The table of *classic*."""
+    columns: dict[str, Any] = {name: lambda row, name=name: row[name] for name in ("problems", "budget", "what")}
+    show("classic", rows, columns | {"over place-v1": lambda row: between(row, 4)})
+
+
+def show_headroom(rows: list[dict[str, Any]]) -> None:
+    """Tables of *headroom*."""
+    groups = grouped(rows, "runtime", "problems")
+    ways = [name for name in groups[0] if name not in ("runtime", "problems")]
+    names = {way: NAMES.get(way, way) for way in ways}
+    times = ", ".join(dict.fromkeys(str(row["times"]) for row in rows))
+    place = PLACE | {"problems": lambda row: str(row[ways[0]]["n"])}
+    columns = {name: lambda row, way=way: between(row[way]) for way, name in names.items()}
+    show(f"Over the best of four searches of {times} times the launches", groups, place | columns, f"{times}-times")
+    columns = {
+        name: lambda row, way=way: between(row[way]["over linear"]) for way, name in names.items() if way != "one unit"
+    }
+    show("Over the linear rule", groups, place | columns, "over-linear")
+
+
+def show_tries(rows: list[dict[str, Any]]) -> None:
+    """Tables of *tries*."""
+    columns = PLACE | {"tries": lambda row: f"{row['tries']:.0f}", "makespan": lambda row: f"{row['ratio']:.3f}"}
+    for way, name in NAMES.items():
+        if way in rows[0]:
+            columns[name] = lambda row, way=way: " / ".join(multiple(row[way][unit]) for unit in UNITS)
+    show("Tries / processor time, over those of the trained network", rows, columns, name="tries")
+    columns = {"search": lambda row: NAMES[row["what"]]}
+    for unit, name in zip(UNITS, ("priced changes", "processor time"), strict=True):
+        columns[name] = lambda row, unit=unit: multiple(row[unit], " times")
+    show(f"Median over the rows of the {FEW} smallest budgets", medians(rows), columns, name="medians")
+
+
+SHOWN = {
+    "time": show_time,
+    "whole": show_whole,
+    "tries": show_tries,
+    "lists": show_lists,
+    "networks": show_networks,
+    "classic": show_classic,
+    "splices": show_splices,
+    "headroom": show_headroom,
+}
+
+
+def measured(options: Namespace, runtime: str, sets: dict[str, list[Problem]]) -> list[dict[str, Any]]:
+    """Numbers under a runtime."""
+    given = tuple(float(text) for text in options.budgets.split(",") if text)
+    budgets = given or BUDGETS.get(options.what, ())
+    if options.what == "time":
+        return compare(runtime, sets, methods(options.linear), budgets, True)
+    if options.what == "whole":
+        ways = {way: methods(None)[way] for way in (*BASES, "place-v2")}
+        if options.peer is not None:
+            ways[EARLIER] = {"peer": Peer(options.peer, Path(tempfile.mkdtemp()))}
+        return compare(runtime, sets, ways, budgets, True)
+    if options.what == "tries":
+        ways = {name: way for name, way in methods(options.linear).items() if name == "trained" or name in NAMES}
+        return needed(compare(runtime, sets, ways, budgets, False))
+    if options.what == "lists":
+        return lists(runtime, sets, options.effort)
+    if options.what == "networks":
+        return networks(runtime, budgets, tuple(options.networks.split(",")))
+    if options.what == "classic":
+        return classic(sets, budgets)
+    if options.what == "splices":
+        return splices(runtime, *budgets)
+    return headroom(runtime, sets, options.linear, options.long, options.also)
 
 
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("what", choices=("time", "tries", "lists", "networks", "classic", "splices", "headroom"))
-    parser.add_argument("--runtime", default="links", help="*tries* takes several, joined by commas")
+    parser.add_argument("what", choices=SHOWN)
+    parser.add_argument("--runtime", default="links", help="runtimes, joined by commas")
     parser.add_argument("--small", type=int, default=64, help="problems of 30 to 80 operators")
     parser.add_argument("--large", type=int, default=16, help="problems of 400 operators")
-    parser.add_argument("--budgets", default="", help="seconds, joined by commas")
-    parser.add_argument("--only", default="", help="ways beside gain, joined by commas; all by default")
+    parser.add_argument("--budgets", default="", help="seconds, joined by commas; of *networks* 0 for none")
+    parser.add_argument("--networks", default=",".join(NETWORKS), help="first parts of names, joined by commas")
     parser.add_argument("--first", type=int, help="seed of the first small problem; the first large one is 10 000 on")
     parser.add_argument("--effort", type=int, help="of place-v2 in *lists*, by default its own")
     parser.add_argument("--linear", type=Path, help="policy of one hidden unit, trained alike")
     parser.add_argument("--also", type=Path, nargs="*", default=[], help="further policies of *headroom*")
     parser.add_argument("--long", type=int, default=LONG, help="times the launches of searches of *headroom*")
-    parser.add_argument("--peer", type=Path, help="Python of an earlier hetgym, for *time*")
+    parser.add_argument("--peer", type=Path, help="Python of an earlier hetgym, for *whole*")
+    parser.add_argument("--join", type=Path, nargs="*", default=[], help="files of earlier runs instead of a run")
     options = parser.parse_args()
-    budgets = tuple(float(text) for text in options.budgets.split(",") if text)
-    sets = problems(options.small, options.large, options.first)
-    title, number = f"{options.what}, {options.runtime}", "{:.4f}".format
+    if options.what == "headroom" and options.linear is None and not options.join:
+        parser.error("headroom needs --linear")
     search.perf_counter = time.process_time  # type: ignore[attr-defined]
-    spread = {"95 %": lambda row: ends(row["low"], row["high"])}
-    if options.what == "tries":
-        ways = {name: way for name, way in methods(options.linear).items() if name == "trained" or name in NAMES}
-        found = []
+    found = [row for path in options.join for row in json.loads(path.read_text())["rows"]]
+    if not options.join:
+        sets = problems(options.small, options.large, options.first)
         for runtime in options.runtime.split(","):
-            found += needed(runtime, compare(runtime, sets, ways, budgets or EFFORTS, False))
-        columns: dict[str, Any] = {
-            "runtime": lambda row: f"`{row['runtime']}`",
-            "operators": lambda row: {"small": "30 to 80", "large": "400"}[row["problems"]],
-            "tries": lambda row: f"{row['tries']:.0f}",
-            "makespan": lambda row: f"{row['ratio']:.3f}",
-        }
-        for way, name in NAMES.items():
-            if way in ways:
-                columns[name] = lambda row, way=way: " / ".join(multiple(row[way][unit]) for unit in UNITS)
-        show("Tries / processor time, over those of the trained network", found, columns, name="tries")
-        columns = {"search": lambda row: NAMES[row["what"]]}
-        for unit, name in zip(UNITS, ("priced changes", "processor time"), strict=True):
-            columns[name] = lambda row, unit=unit: multiple(row[unit], " times")
-        show(f"Median over the rows of the {FEW} smallest budgets", medians(found), columns, name="medians")
-    elif options.what == "time":
-        ways = methods(options.linear)
-        if options.only:
-            ways = {name: ways[name] for name in (*BASES, *options.only.split(","))}
-        bases = BASES
-        if options.peer is not None:
-            bases = (*BASES, EARLIER)
-            ways = {EARLIER: {"peer": Peer(options.peer, Path(tempfile.mkdtemp()))}} | ways
-        found = compare(options.runtime, sets, ways, budgets or BUDGETS, True)
-        columns = {
-            "what": lambda row: row["what"],
-            "problems": lambda row: row["problems"],
-            "budget": lambda row: row["budget"] if row["budget"] == "mean" else f"{row['budget']:g}",
-            "over peft-again": lambda row: number(row["ratio"]),
-            **{f"over {base}": lambda row, base=base: between(row[f"over {base}"]) for base in bases},
-            "tries": lambda row: f"{row['tries']:.0f}" if row["tries"] else "-",  # the whole search does not count them
-        }
-        show(title, found, columns)
-    elif options.what == "lists":
-        found = lists(options.runtime, sets, options.effort)
-        columns = {"what": lambda row: row["what"], "over all lists": lambda row: number(row["ratio"]), **spread}
-        show(title, found, columns | {"s": lambda row: f"{row['s']:.3f}"})
-    elif options.what == "classic":
-        found = classic(sets, budgets or (0.005, 0.05, 0.5, 2.0))
-        columns = {name: lambda row, name=name: row[name] for name in ("problems", "budget", "what")}
-        show(title, found, columns | {"over place-v1": lambda row: number(row["ratio"]), **spread})
-    elif options.what == "headroom":
-        if options.linear is None:
-            parser.error("headroom needs --linear")
-        found = headroom(options.runtime, sets, options.linear, options.long, options.also)
-        columns = {name: lambda row, name=name: str(row[name]) for name in ("problems", "n", "what")}
-        columns |= {"over the best known": between, "over the linear rule": lambda row: between(row["over linear"])}
-        show(title, found, columns)
-    elif options.what == "splices":
-        found = splices(options.runtime, budgets[0] if budgets else 5.0, options.small)
-        columns = {"what": lambda row: row["what"], "searches": lambda row: str(row["n"])}
-        columns |= {"over one search": lambda row: number(row["ratio"]), **spread}
-        gap = {"one": lambda row: number(row["one"]), "spliced": lambda row: number(row["spliced"])}
-        show(title, found, columns | gap)
-    else:
-        found = networks(options.runtime, budgets or (1.0, 10.0))
-        gap = {"gap": lambda row: f"{row['gap']:.2%}", "largest": lambda row: f"{row['largest']:.1%} {row['where']}"}
-        spread = {"95 %": lambda row: ends(row["low"], row["high"], ".2%")}
-        show(title, found, {"what": lambda row: row["what"], **gap, **spread})
+            found += [{"runtime": runtime, **row} for row in measured(options, runtime, sets)]
+    SHOWN[options.what](found)
     save(options.json, f"proposals {options.what} {options.runtime}", found)
 
 

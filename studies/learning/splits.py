@@ -1,7 +1,6 @@
 """What learning adds to the search over splits: moves judged by a trained network against others.
 
-    python studies/learning/splits.py random --linear one-unit.safetensors
-    python studies/learning/splits.py networks --linear one-unit.safetensors
+    python studies/learning/splits.py random networks --linear one-unit.safetensors
     python studies/learning/splits.py headroom --count 16
 
 ``random`` are random networks on random machines of seeds that neither training nor any choice saw; ``networks`` are
@@ -9,7 +8,7 @@ GPT-2 and an LSTM, which training never saw, and networks of its families at a b
 platforms. All searches begin with the same patterns and with EOP's splits before tuning. *random* takes all moves as
 likely; *rule* makes odds of the time that parts save less what is dealt out and gathered more, both as far as they are
 waited for; *untrained* has random weights; *trained* is the network of split-v2, and *one unit* one of one hidden unit,
-a linear rule of the same inputs, trained alike (studies/learning/one-unit-splits.yaml). The table has mean makespans
+a linear rule of the same inputs, trained alike (studies/learning/one-unit-splits.yaml). The tables have mean makespans
 over HEFT's of the graph as it is, after so many plans for each key operator besides the first ones, and after so much
 processor time of a search. The preparation of a graph, which is the same for all, is not counted. Intervals are 95 %
 paired bootstrap intervals of the mean ratio of *trained* to each other one. ``headroom`` says what ten times the plans
@@ -20,6 +19,7 @@ from __future__ import annotations
 
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,14 @@ MORE = 10
 """Plans of a long search over those of split-v2, for *headroom*."""
 
 EFFORTS = (0, 1, 2, 4, 8, 32)
+NAMES = {
+    "random": "random",
+    "untrained": "untrained",
+    "rule": "the rule by hand",
+    "one unit": "the linear rule",
+    "trained": "trained",
+}
+"""Judges of moves, in tables."""
 TIMES = {"random": (0.05, 0.1, 0.2), "networks": (0.2, 0.5, 1.0)}
 
 
@@ -85,8 +93,8 @@ def methods(linear: Path | None) -> dict[str, Network | None]:
     rng, size = np.random.default_rng(0), len(FEATURES) ** -0.5
     found: dict[str, Network | None] = {
         "random": None,
-        "rule": rule(),
         "untrained": Network(rng.normal(0, size, (len(FEATURES), 20)), np.zeros(20), rng.normal(0, 20**-0.5, 20)),
+        "rule": rule(),
     }
     if linear is not None:
         found["one unit"] = FILES.load(linear.with_suffix("")).network
@@ -133,15 +141,71 @@ def headroom(count: int, first: int) -> list[dict[str, Any]]:
     return [{"n": count, "mean": interval.mean, "low": interval.low, "high": interval.high}]
 
 
+def searched(kind: str, options: Namespace) -> list[dict[str, Any]]:
+    """A row for each graph, judge of moves and seed: makespans over the reference after each effort and each time."""
+    rules = SplitRules(**hetgym.agents.load("split-v2").arguments)
+    networks, count = methods(options.linear), options.count if kind == "random" else options.networks
+    rows: list[dict[str, Any]] = []
+    for title, pair in pairs(kind, count, options.first):
+        menu = rules.menu(len(pair[1]))
+        instance = Splits(rules, menu).instance(pair)
+        ground = instance, menu, in_entries(instance, menu, eop(*pair, sweeps=0).graph)
+        for name, network in networks.items():
+            if not rows:
+                curve(ground, network, rules, kind, 0)  # compiles
+            for seed in range(options.seeds):
+                made = curve(ground, network, rules, kind, seed)
+                rows.append({"kind": kind, "problem": title, "judge": name, "seed": seed, **made})
+        print(title, *(f"{row['judge']} {row['8']:.3f}" for row in rows[-len(networks) * options.seeds :]), flush=True)
+    return rows
+
+
+def show_searches(rows: list[dict[str, Any]], judges: list[str]) -> None:
+    """Mean makespans by judge of moves, and those of *trained* over the others."""
+    table: list[dict[str, Any]] = []
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        some = [row for row in rows if row["kind"] == kind]
+        count = len({row["problem"] for row in some})
+        for at in (*map(str, EFFORTS), *(f"{limit} s" for limit in TIMES[kind])):
+            means = {
+                judge: np.array([row[at] for row in some if row["judge"] == judge]).reshape(count, -1).mean(axis=1)
+                for judge in judges
+            }
+            ratios = [means["trained"] / means[judge] for judge in judges]
+            over = dict(zip(judges, mean_intervals(ratios, np.random.default_rng(0)), strict=True))
+            where = {"random": "random networks", "networks": "networks"}[kind]
+            table.append({"kind": kind, "networks": f"{where} ({count})", "at": at, "means": means, "over": over})
+    first: dict[str, Any] = {"networks": lambda row: row["networks"], "plans or time": lambda row: row["at"]}
+    columns = {NAMES[judge]: lambda row, judge=judge: f"{row['means'][judge].mean():.3f}" for judge in judges}
+    show("By method and number of plans", table, first | columns, "searches")
+    columns = {
+        f"over {NAMES[judge]}": lambda row, judge=judge: (
+            f"{row['over'][judge].mean:.3f} ({ends(row['over'][judge].low, row['over'][judge].high, '.3f')})"
+        )
+        for judge in judges
+        if judge != "trained"
+    }
+    show("The trained network over the others", table, first | columns, "ratios")
+    leads = [
+        1 - row["over"]["rule"].mean for row in table if row["kind"] == "random" and row["at"] in map(str, EFFORTS[1:])
+    ]
+    if leads:
+        figure = {"figure": f"{100 * min(leads):.1f} to {100 * max(leads):.1f} %"}
+        title = "lead of split-v2 over the rule by hand on random networks, 1 to 32 plans a key operator"
+        columns = {"what": lambda _: title, "figure": lambda row: row["figure"]}
+        show("Further figures", [figure], columns, "key-figures")
+
+
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("kind", choices=("random", "networks", "headroom"))
-    parser.add_argument("--count", type=int, default=32, help="graphs")
+    parser.add_argument("kind", nargs="+", choices=("random", "networks", "headroom"))
+    parser.add_argument("--count", type=int, default=32, help="random graphs")
+    parser.add_argument("--networks", type=int, default=24, help="cases of networks")
     parser.add_argument("--first", type=int, default=SEED, help="seed of the first random graph")
     parser.add_argument("--seeds", type=int, default=1, help="searches of each kind on each graph")
     parser.add_argument("--linear", type=Path, help="weights of a network of one hidden unit")
     options = parser.parse_args()
-    if options.kind == "headroom":
+    if options.kind == ["headroom"]:
         found = headroom(options.count, options.first)
         show(
             "split-v2 with ten times the plans over itself",
@@ -155,52 +219,9 @@ def main() -> None:
         )
         save(options.json, "splits", found)
         return
-    given = hetgym.agents.load("split-v2").arguments
-    rules = SplitRules(**given)
-    networks = methods(options.linear)
-    names = [*map(str, EFFORTS), *(f"{limit} s" for limit in TIMES[options.kind])]
-    rows: list[dict[str, Any]] = []
-    for title, pair in pairs(options.kind, options.count, options.first):
-        menu = rules.menu(len(pair[1]))
-        instance = Splits(rules, menu).instance(pair)
-        ground = instance, menu, in_entries(instance, menu, eop(*pair, sweeps=0).graph)
-        for name, network in networks.items():
-            if not rows:
-                curve(ground, network, rules, options.kind, 0)  # compiles
-            for seed in range(options.seeds):
-                made = curve(ground, network, rules, options.kind, seed)
-                rows.append({"problem": title, "judge": name, "seed": seed, **made})
-        print(title, *(f"{row['judge']} {row['8']:.3f}" for row in rows[-len(networks) * options.seeds :]), flush=True)
-    table = []
-    means = {
-        (name, column): np.array([row[column] for row in rows if row["judge"] == name])
-        .reshape(-1, options.seeds)
-        .mean(axis=1)
-        for name in networks
-        for column in names
-    }
-    for column in names:
-        ratios = {name: means["trained", column] / means[name, column] for name in networks if name != "trained"}
-        intervals = mean_intervals(list(ratios.values()), np.random.default_rng(0))
-        bounds = {name: (one.low, one.high) for name, one in zip(ratios, intervals, strict=True)}
-        table.append({"at": column, "bounds": bounds} | {name: float(means[name, column].mean()) for name in networks})
-        table[-1] |= {f"over {name}": float(ratio.mean()) for name, ratio in ratios.items()}
-    show(
-        f"Makespan over HEFT's of the unsplit graph, {len(rows) // len(networks) // options.seeds} graphs",
-        table,
-        {
-            "plans a key operator, or time": lambda row: row["at"],
-            **{name: lambda row, name=name: f"{row[name]:.4f}" for name in networks},  # type: ignore[misc]
-            **{
-                f"trained / {name}": lambda row, name=name: (  # type: ignore[misc]
-                    f"{row[f'over {name}']:.4f} ({ends(*row['bounds'][name])})"
-                )
-                for name in networks
-                if name != "trained"
-            },
-        },
-    )
-    save(options.json, "splits", [*rows, *table])
+    rows = [row for kind in options.kind for row in searched(kind, options)]
+    show_searches(rows, list(methods(options.linear)))
+    save(options.json, "splits", rows)
 
 
 if __name__ == "__main__":

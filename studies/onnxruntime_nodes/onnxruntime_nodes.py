@@ -1,6 +1,6 @@
 """Sums of nodes' times compared with times of models, and effects of fusion; runs ONNX Runtime on one core.
 
-    python studies/onnxruntime_nodes/onnxruntime_nodes.py --core 1 --json nodes.json --markdown nodes.md
+    python studies/onnxruntime_nodes/onnxruntime_nodes.py --core 1 --json nodes.json
 
 Nine real models that the onnx package ships, batch 1, float32. Their weights are ConstantOfShape nodes; they become
 stored weights of random values first, scaled so that activations neither vanish nor overflow. Each model runs as it is
@@ -54,6 +54,12 @@ LEVELS = {
 }
 QUIET = 1.02
 """Largest ratio of wall time to CPU time of an undisturbed run."""
+
+SHORT, LONG = "shufflenet", "vgg19"
+"""A model whose nodes are so short that the profiler shows, and one whose runs are seldom undisturbed."""
+
+OFTEN = 20
+"""Number of pieces of a kind from which on it counts in the summary."""
 
 ENOUGH, FEW = 40, 8
 """Number of undisturbed runs after which measuring ends, and least number of them that suffices."""
@@ -306,7 +312,6 @@ def main() -> None:
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=15.0, help="of measuring, for each of three levels")
     parser.add_argument("--device", help="PLATFORM/DEVICE whose prices of hetgym's groups stand beside the wall time")
-    parser.add_argument("--markdown", type=Path)
     args = parser.parse_args()
     device = None
     if args.device is not None:
@@ -320,45 +325,80 @@ def main() -> None:
             more = study(path, Path(folder), args.seconds, device)
             rows += more[0]
             parts += more[1]
-    ms: Callable[[float], str] = lambda value: f"{1e3 * value:.3f}" if value < 0.01 else f"{1e3 * value:.2f}"  # noqa: E731
-    tables: dict[str, tuple[list[dict[str, Any]], dict[str, Callable[[dict[str, Any]], str]]]] = {
-        "sum of nodes and wall time": (
-            rows,
-            {
-                "model": lambda r: r["model"],
-                "level": lambda r: r["level"],
-                "nodes run": lambda r: str(r["nodes"]),
-                "groups of hetgym": lambda r: str(r["groups"]),
-                "sum of nodes [ms]": lambda r: ms(r["sum"]),
-                "wall [ms]": lambda r: ms(r["wall"]),
-                "sum over wall": lambda r: f"{100 * r['apart']:+.1f} %",
-                "dispatch a node [us]": lambda r: f"{1e6 * r['dispatch']:.1f}",
-                "predicted / wall": lambda r: "" if r["predicted"] is None else f"{r['predicted'] / r['wall']:.2f}",
-                "spread": lambda r: f"{100 * r['spread']:.0f} %",
-                "runs kept": lambda r: f"{100 * r['kept']:.0f} %",
-            },
-        ),
-        "what fusion does to prices": (
-            summed(parts)[:25],
-            {
-                "operators as written": lambda r: r["what"],
-                "times": lambda r: str(r["count"]),
-                "groups": lambda r: str(r["groups"]),
-                "nodes run": lambda r: str(r["nodes"]),
-                "as written [ms]": lambda r: ms(r["before"]),
-                "fused [ms]": lambda r: ms(r["after"]),
-                "fused over written": lambda r: f"{r['after'] / max(r['before'], 1e-12):.2f}",
-            },
-        ),
-    }
-    text = []
-    for title, (table, columns) in tables.items():
-        show(title, table, columns)
-        text += ["", "| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
-        text += ["| " + " | ".join(cell(row) for cell in columns.values()) + " |" for row in table]
+    show_models(rows)
+    show_fusion(parts)
+    show_figures(rows, [part for part in parts if part["model"] != LONG])
     save(args.json, "onnxruntime-nodes", [*rows, *parts])
-    if args.markdown is not None:
-        args.markdown.write_text("\n".join(text[1:]) + "\n")
+
+
+def by_model(rows: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Model -> level -> row."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["model"], {})[row["level"]] = row
+    return found
+
+
+def show_models(rows: list[dict[str, Any]]) -> None:
+    """A line for each model; cells have a figure for each level."""
+
+    def cell(form: Callable[[dict[str, Any]], str], unit: str = "") -> Callable[[dict[str, Any]], str]:
+        return lambda row: " / ".join(form(row[level]) for level in LEVELS) + unit
+
+    columns = {
+        "model": lambda row: row["fused"]["model"],
+        "nodes run": cell(lambda r: str(r["nodes"])),
+        "hetgym's groups": lambda row: str(row["fused"]["groups"]),
+        "wall [ms]": cell(lambda r: f"{1e3 * r['wall']:.1f}"),
+        "sum of nodes over wall": cell(lambda r: f"{100 * r['apart']:+.1f}", " %"),
+        "remainder a node [us]": cell(lambda r: f"{1e6 * r['dispatch']:.1f}"),
+        "spread": cell(lambda r: f"{100 * r['spread']:.0f}", " %"),
+        "runs kept": cell(lambda r: f"{100 * r['kept']:.0f}", " %"),
+    }
+    if rows[0]["predicted"] is not None:
+        columns["predicted over wall"] = cell(lambda r: f"{r['predicted'] / r['wall']:.2f}")
+    show("Sum of nodes against wall time", list(by_model(rows).values()), columns, "models")
+
+
+def show_fusion(parts: list[dict[str, Any]]) -> None:
+    """What fusion does to the times of pieces."""
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "operators as written": lambda r: r["what"],
+        "times": lambda r: str(r["count"]),
+        "nodes run": lambda r: str(r["nodes"]),
+        "as written [ms]": lambda r: f"{1e3 * r['before']:.2f}",
+        "fused [ms]": lambda r: f"{1e3 * r['after']:.2f}",
+        "fused over written": lambda r: f"{r['after'] / max(r['before'], 1e-12):.2f}",
+    }
+    show("The effect of fusion", summed([part for part in parts if part["model"] != LONG]), columns, "fusion")
+
+
+def show_figures(rows: list[dict[str, Any]], parts: list[dict[str, Any]]) -> None:
+    """The largest difference of a sum of nodes, and what fusion and layouts save."""
+    models = by_model(rows)
+    apart = max(abs(row["apart"]) for row in rows if row["model"] not in (SHORT, LONG))
+    pieces = [part for part in summed(parts) if part["what"].startswith("Conv + ") and part["count"] >= OFTEN]
+    saved = [100 * (1 - part["after"] / part["before"]) for part in pieces]
+    layout = {
+        name: " to ".join(f"{1e3 * levels[level]['wall']:.1f}" for level in ("fused", "layout"))
+        for name, levels in models.items()
+    }
+    figures = [
+        ("sum of nodes against wall time", f"{100 * apart:.1f} %", f"largest difference, without {SHORT} and {LONG}"),
+        (
+            "fusing a convolution's group",
+            f"{min(saved, default=0):.0f} to {max(saved, default=0):.0f} %" if saved else "-",
+            f"saved, over kinds of pieces of which there are {OFTEN} and more",
+        ),
+        (
+            "blocked layouts",
+            "; ".join(f"{name} {times} ms" for name, times in layout.items() if name != LONG),
+            "wall time, fused and with blocked layouts",
+        ),
+    ]
+    names = ("what", "figure", "condition")
+    lines = [dict(zip(names, line, strict=True)) for line in figures]
+    show("In short", lines, {name: lambda row, name=name: row[name] for name in names}, "key-figures")
 
 
 if __name__ == "__main__":

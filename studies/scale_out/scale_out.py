@@ -26,6 +26,7 @@ from hetgym.bench import on_ray, run, warm_up
 from hetgym.bench.executor import Attempts, Batch, Executor, Here
 from hetgym.bench.ray_executor import _work
 from hetgym.bench.wire import unpack_attempt
+from hetgym.errors import size
 from hetgym.workloads import ProblemSpec, load_suite
 from hetgym.workloads.packing import pack_problem, unpack_problem
 
@@ -95,40 +96,43 @@ def main() -> None:
     cores = len(os.sched_getaffinity(0))
     pool = ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn"))
     with on_ray(options.address) as cluster, _ray.connect() as ray, pool:
-        places = {"this process": Here(), f"pool of {cores}": Pool(pool), cluster.description: cluster}
+        places = {"this process": Here(), f"pool, {cores} processes": Pool(pool), cluster.description: cluster}
         moved = [moving(size, ray) for size in options.sizes]
         times = {
             what: [timed(name, specs, [get(n).name for n in names], place) for name, place in places.items()]
             for what, (specs, names) in runs.items()
         }
+    rows = [row | {"run": what, "alone": rows[0]["seconds"]} for what, rows in times.items() for row in rows]
     show(
-        "moving a problem",
+        "Moving a problem",
         moved,
         {
-            "operators": lambda row: f"{row['operators']:,}",
-            ".npz": lambda row: f"{row['bytes']:,}",
-            "pickled": lambda row: f"{row['pickle_bytes']:,}",
+            "operators": lambda row: f"{row['operators']:,}".replace(",", " "),
+            "edges": lambda row: f"{row['edges']:,}".replace(",", " "),
+            ".npz": lambda row: size(row["bytes"]),
+            "pickle": lambda row: size(row["pickle_bytes"]),
             "pack": lambda row: seconds(row["pack_seconds"]),
             "unpack": lambda row: seconds(row["unpack_seconds"]),
-            "dumps": lambda row: seconds(row["dumps_seconds"]),
-            "loads": lambda row: seconds(row["loads_seconds"]),
+            "pickle dumps": lambda row: seconds(row["dumps_seconds"]),
+            "pickle loads": lambda row: seconds(row["loads_seconds"]),
             "to a worker and back": lambda row: seconds(row["worker_seconds"]),
         },
+        "problems",
     )
-    for what, rows in times.items():
-        alone = rows[0]["seconds"]
-        show(
-            f"{what}, {rows[0]['schedules']} schedules",
-            rows,
-            {
-                "executor": lambda row: row["executor"],
-                "seconds": lambda row: f"{row['seconds']:.2f}",
-                "a schedule": lambda row: seconds(row["seconds"] / row["schedules"]),
-                "of it CPU here": lambda row: seconds(row["own_seconds"] / row["schedules"]),
-                "speed-up": lambda row, alone=alone: f"{alone / row['seconds']:.2f} x",
-            },
-        )
-    save(options.json, "scale_out", moved + [row | {"run": what} for what, rows in times.items() for row in rows])
+    show(
+        "A benchmark run, by where it runs",
+        rows,
+        {
+            "run": lambda row: row["run"],
+            "schedules": lambda row: str(row["schedules"]),
+            "where": lambda row: row["executor"],
+            "time, a schedule": lambda row: seconds(row["seconds"] / row["schedules"]),
+            "CPU time of the main process, a schedule": lambda row: seconds(row["own_seconds"] / row["schedules"]),
+            "speed-up": lambda row: f"{row['alone'] / row['seconds']:.2f}",
+        },
+        "runs",
+    )
+    save(options.json, "scale_out", moved + rows)
 
 
 if __name__ == "__main__":
