@@ -12,7 +12,7 @@ from typing import Any
 from hetgym.envs.cluster.observation import StepColumn
 from hetgym.envs.core.features import Column
 from hetgym.envs.dispatch.observation import DispatchCandidateColumn, DispatchDeviceColumn
-from hetgym.envs.improve.observation import MoveColumn
+from hetgym.envs.improve.observation import MoveColumn, PlanColumn
 from hetgym.envs.pipeline.observation import CutColumn, StageColumn
 from hetgym.envs.place.observation import CandidateColumn, DeviceColumn
 from hetgym.envs.split.observation import SplitCandidateColumn, SplitDeviceColumn, SplitOperatorColumn
@@ -41,6 +41,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
             *(f"most_{column.label}" for column in SplitDeviceColumn),
         ],
         "pipeline": [*(f"device_{column.label}" for column in StageColumn), "stays"],
+        "improve": [f"plan_{column.label}" for column in PlanColumn],
     }.items()
 }
 """Kind of decision that networks take -> names of the F columns that describe an action: candidate features first."""
@@ -55,7 +56,8 @@ def describe(kind: str, seen: Mapping[str, Any], xp: Any) -> Any:
     - dispatch: the device's row, zeros for waiting, and the time;
     - split: values that all entries of the menu share, namely the operator's row, the makespan so far, and the mean
       and the largest of each feature of devices;
-    - cut: the row of the device, or of the current stage's device for staying, and 1 if the action stays.
+    - cut: the row of the device, or of the current stage's device for staying, and 1 if the action stays;
+    - improve: makespan, best makespan and steps left, which all moves share.
 
     Args:
         kind: kind of decision, one of :data:`COLUMNS`.
@@ -104,4 +106,7 @@ _DESCRIBE: dict[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "dispatch": _dispatch,
     "split": _split,
     "pipeline": _pipeline,
+    "improve": lambda seen, xp: xp.concatenate(
+        [seen["candidates"], _for_all(seen["plan"][:, None, :], seen["candidates"], xp)], -1
+    ),
 }

@@ -152,7 +152,7 @@ class CandidatePolicy(Decider):
 
 
 class SchedulePolicy(CandidatePolicy):
-    """Decides in HetSchedule-v0 or HetDispatch-v0."""
+    """Decides in HetSchedule-v0, HetDispatch-v0 or HetImprove-v0."""
 
     def plan(self, problem: Problem, /, **playing: Any) -> Schedule:
         """Schedule a problem by :meth:`~CandidatePolicy.play`, without noise and changes."""
@@ -189,6 +189,7 @@ CLASSES: dict[str, type[CandidatePolicy]] = {
     "dispatch": SchedulePolicy,
     "split": SplitPolicy,
     "pipeline": PipelinePolicy,
+    "improve": SchedulePolicy,
 }
 """Kind of decision -> class of its policies."""
 

@@ -16,6 +16,7 @@ from hetgym.agents.actions import CANDIDATES
 from hetgym.agents.recipe import Recipe
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.dispatch.lanes import DispatchLanes
+from hetgym.envs.improve.lanes import ImproveLanes
 from hetgym.envs.place.lanes import PlaceLanes
 from hetgym.errors import ConfigError, UnknownName, suggestion, unknown_name
 from hetgym.planning import get, names
@@ -114,10 +115,10 @@ class Evaluator:
         """[E] makespans of a registered scheduler that plans for the environment's runtime if it can, under that."""
         lanes = self.lanes
         calm = not isinstance(lanes, DispatchLanes) or lanes.conditions.calm
-        if not isinstance(lanes, PlaceLanes | DispatchLanes) or not calm:
+        if not isinstance(lanes, PlaceLanes | DispatchLanes | ImproveLanes) or not calm:
             raise ConfigError(
-                f"baseline {name!r}: schedulers are compared in HetSchedule-v0, and in HetDispatch-v0 without noise, "
-                f"arrivals and changes; here there are {', '.join(IN_PLACE)}"
+                f"baseline {name!r}: schedulers are compared in HetSchedule-v0, HetImprove-v0, and in HetDispatch-v0 "
+                f"without noise, arrivals and changes; here there are {', '.join(IN_PLACE)}"
             )
         try:
             scheduler, runtime = get(name), lanes.rules.simulated

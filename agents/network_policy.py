@@ -14,7 +14,7 @@ from hetgym.agents import artefact
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.networks.actor_critic import ActorCritic
-from hetgym.agents.play import Decider, as_scheduler, check_features
+from hetgym.agents.play import SCHEDULING, Decider, as_scheduler, check_features
 from hetgym.agents.recipe import manner
 from hetgym.envs.core.kinds import require_kind
 from hetgym.envs.core.lanes import Lanes
@@ -68,7 +68,7 @@ class NetworkPolicy(Decider):
         Raises:
             ConfigError: the policy decides on splits or pipelines, which only its compiled form can plan.
         """
-        if self.kind not in ("place", "dispatch"):
+        if self.kind not in SCHEDULING:
             raise ConfigError(f"a {self.kind} policy does not schedule problems; let it play in its environment")
         return as_scheduler(self)(problem)
 

@@ -88,11 +88,15 @@ class Decider(abc.ABC):
         return self
 
 
+SCHEDULING = ("place", "dispatch", "improve")
+"""Kinds of decision whose episodes schedule a problem."""
+
 SHAPING = {
     "place": ("completion",),
     "dispatch": ("completion", "tries"),
     "split": ("completion", "lookahead"),
     "pipeline": ("completion",),
+    "improve": ("gains",),
 }
 """Kind of decision -> arguments of the environment that change the meaning of candidate features."""
 
@@ -218,7 +222,7 @@ def play(
 def as_scheduler(
     agent: Agent | Policy, env_id: str = "HetSchedule-v0", **arguments: Any
 ) -> Callable[[Problem], Schedule]:
-    """Turn an agent for ``HetSchedule-v0`` or ``HetDispatch-v0`` into a scheduler.
+    """Turn an agent for ``HetSchedule-v0``, ``HetDispatch-v0`` or ``HetImprove-v0`` into a scheduler.
 
     Args:
         agent: an agent, or a policy, whose agent is used.
@@ -226,19 +230,20 @@ def as_scheduler(
         arguments: arguments of the environment, such as ``runtime`` or ``decode``; added to those of a policy.
 
     Returns:
-        A function from a problem to the schedule of one episode on it, like the baselines.
+        A function from a problem to the schedule of one episode on it, like the baselines; its seed is 0.
 
     Raises:
         ConfigError: a policy, or an environment, that does not schedule problems.
     """
     if isinstance(agent, Policy):
         env_id, arguments = IDS[agent.kind], agent.arguments | arguments
-    if env_id.removeprefix("hetgym:") not in (IDS["place"], IDS["dispatch"]):
-        raise ConfigError(f"schedulers come from HetSchedule-v0 or HetDispatch-v0, not from {env_id}")
+    able = [IDS[kind] for kind in SCHEDULING]
+    if env_id.removeprefix("hetgym:") not in able:
+        raise ConfigError(f"schedulers come from {', '.join(able)}, not from {env_id}")
     make = environment_of(env_id)
 
     def schedule(problem: Problem) -> Schedule:
-        result: Schedule = play(make(as_problem(problem), **arguments), agent).info["schedule"]
+        result: Schedule = play(make(as_problem(problem), **arguments), agent, seed=0).info["schedule"]
         return result
 
     return schedule

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from hetgym.agents.candidates import CandidatePolicy
-from hetgym.agents.play import Policy
+from hetgym.agents.play import SCHEDULING, Policy
 from hetgym.agents.pretrained import load
 from hetgym.agents.regions.planner import RegionPlanner
 from hetgym.agents.rules import rule
@@ -152,6 +152,6 @@ def _policy(path: str) -> Policy:
 @cache
 def _read(path: str, changed: int) -> Policy:
     policy = load(path)
-    if policy.kind not in ("place", "dispatch"):
+    if policy.kind not in SCHEDULING:
         raise ConfigError(f"{path}: a {policy.kind} policy does not schedule problems; it acts in its own environment")
     return policy

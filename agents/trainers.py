@@ -10,6 +10,12 @@ ALGORITHMS.update(
     {
         "ppo": Algorithm(*_SB3, "PPO of Stable-Baselines3, which reads masks from observations"),
         "maskable-ppo": Algorithm(*_SB3, "MaskablePPO of sb3-contrib"),
+        "reinforce": Algorithm(
+            "hetgym.agents.training.settings:ReinforceSettings",
+            "hetgym.agents.training.reinforce:train",
+            "policy gradient of whole episodes, with a critic or not, and with a teacher at first",
+            shares=False,
+        ),
         "self-labelling": Algorithm(
             "hetgym.agents.training.settings:SelfLabellingSettings",
             "hetgym.agents.training.self_labelling:train",

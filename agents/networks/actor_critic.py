@@ -12,7 +12,7 @@ from hetgym.agents.import_paths import found_at
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.agents.networks.heads import CandidateHead, ValueHead
 from hetgym.agents.networks.pipeline_view import PipelineView
-from hetgym.agents.networks.schedule_views import DispatchView, PlaceView
+from hetgym.agents.networks.schedule_views import DispatchView, ImproveView, PlaceView
 from hetgym.agents.networks.split_view import SplitView
 from hetgym.agents.networks.views import Seen, View
 from hetgym.agents.sizes import Sizes
@@ -23,6 +23,7 @@ VIEWS: dict[str, View] = {
     "dispatch": DispatchView(),
     "split": SplitView(),
     "pipeline": PipelineView(),
+    "improve": ImproveView(),
 }
 """Kind of decision -> view of its observations for networks."""
 

@@ -25,6 +25,7 @@ _GRAPH = {
 AXES: dict[str, dict[str, str]] = {
     "place": {**_GRAPH, "assignment": "n"},
     "dispatch": {**_GRAPH, "assignment": "n"},
+    "improve": {**_GRAPH, "assignment": "n"},
     "split": _GRAPH,
     "pipeline": {
         "blocks": "nf", "block_mask": "n", "costs": "nd", "devices": "dg", "device_mask": "d", "assignment": "n"
@@ -65,7 +66,7 @@ def to_hetero_data(observation: Observation, kind: str) -> Any:
 
     Args:
         observation: observation of one environment, ``observation="graph"``.
-        kind: kind of its decisions, ``env.unwrapped.lanes.kind``: ``place``, ``dispatch`` or ``split``.
+        kind: kind of its decisions, ``env.unwrapped.lanes.kind``: any but ``pipeline``.
 
     Returns:
         A :class:`torch_geometric.data.HeteroData`, padding left out, of N operators, M edges and D devices:

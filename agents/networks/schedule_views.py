@@ -1,4 +1,4 @@
-"""The views of HetSchedule-v0 for networks."""
+"""The views of HetSchedule-v0, HetDispatch-v0 and HetImprove-v0 for networks."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ LINKED = (
 PLACED = (OperatorColumn.IS_PLACED, OperatorColumn.IS_CURRENT, OperatorColumn.START, OperatorColumn.FINISH)
 """Columns of operators that describe the state of an episode of HetSchedule-v0."""
 
+MOVING = (OperatorColumn.TURN, OperatorColumn.IS_PLACED, OperatorColumn.START, OperatorColumn.FINISH)
+"""Columns of operators that describe the plan in HetImprove-v0."""
+
 
 class ScheduleView(View):
-    """What the views of HetSchedule-v0 share: graphs of operators on linked devices."""
+    """What these views share: graphs of operators on linked devices."""
 
     lasting = LINKED
 
@@ -55,6 +58,23 @@ class PlaceView(ScheduleView):
         found = torch.stack([beside * seen["edge_transfer"], beside / 8], -1)
         where = device.clamp(min=0)[..., None].expand_as(found)
         return found.new_zeros(*seen["candidates"].shape[:2], 2).scatter_add(1, where, found)
+
+
+class ImproveView(ScheduleView):
+    """The view of HetImprove-v0: an action is a move, seen as the operator with which it begins where that goes.
+
+    A pair is described as in :class:`PlaceView`.
+    """
+
+    kind = "improve"
+    state = {"operators": MOVING, "devices": (DeviceColumn.BUSY, DeviceColumn.AVAILABLE, DeviceColumn.SHARE)}
+    token_features = PlaceView.token_features
+
+    def embeddings(self, seen: Seen, pairs: Tensor, which: Tensor) -> Tensor:
+        """[B, A, H] the operator of each move on the device where it goes; zeros for no move."""
+        operator, device = seen["operator"].long(), seen["device"].long().clamp(min=0)
+        known = (operator >= 0)[..., None].to(pairs.dtype)
+        return pairs[which[:, None], operator.clamp(min=0), device] * known
 
 
 class DispatchView(ScheduleView):

@@ -1,1 +1,1 @@
-"""The trainer of the place policy: self-labelling."""
+"""hetgym's own training algorithms."""

@@ -1,8 +1,9 @@
-"""Settings of ``self-labelling``, ``move-outcomes`` and ``split-outcomes``; they load without PyTorch."""
+"""Settings of hetgym's own algorithms; they load without PyTorch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -10,6 +11,38 @@ from hetgym._input.config import check_number
 from hetgym.agents.training.curriculum import Part
 from hetgym.errors import ConfigError
 from hetgym.sim import runtime
+
+
+@dataclass(frozen=True)
+class ReinforceSettings:
+    """Settings of REINFORCE, besides those that every recipe has.
+
+    Raises:
+        ConfigError: a number out of its range.
+    """
+
+    plays: int = 1  # number of lanes that play each problem, from the same start
+    # what is subtracted from returns: nothing, their mean over the lanes of the same problem, or the critic's value
+    baseline: Literal["none", "mean", "critic"] = "critic"
+    discount: float = 1.0  # factor by which rewards lose value with each decision
+    normalise: bool = True  # true to divide the advantages of an update by their standard deviation
+    entropy: float = 1e-3  # weight of the entropy, which keeps the policy from settling early
+    # teacher: "greedy:<column>" or the name of a scheduler whose plans are followed; empty for none
+    imitate: str = ""
+    imitation: float = 0.5  # share of the steps over which the weight of the teacher falls from 1 to 0
+    batch: int = 1024  # number of decisions whose gradient is computed at a time; memory grows with it
+    learning_rate: float = 1e-3  # of Adam; decreases linearly to a twentieth
+    clip: float = 1.0  # largest norm of the gradient
+
+    def __post_init__(self) -> None:
+        for name in ("plays", "batch"):
+            check_number(getattr(self, name), name, ConfigError, minimum=1)
+        for name in ("discount", "entropy"):
+            check_number(getattr(self, name), name, ConfigError, maximum=1.0)
+        for name in ("learning_rate", "clip", "imitation"):
+            check_number(getattr(self, name), name, ConfigError, positive=True)
+        if self.baseline == "mean" and self.plays == 1:
+            raise ConfigError("baseline=mean is the mean over the plays of a problem; set plays to 2 or more")
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,11 @@ SIZES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     ),
     "split": ("HetSplit-v0", {"ways": 3}, {"ways": 3, "max_operators": 60, "max_edges": 80, "max_devices": 5}),
     "pipeline": ("HetPipeline-v0", {}, {"max_blocks": 30, "max_devices": 6}),
+    "improve": (
+        "HetImprove-v0",
+        {"generator": MIX, "max_operators": 9, "max_edges": 27, "max_devices": 3},
+        {"generator": MIX, "max_operators": 20, "max_edges": 50, "max_devices": 5},
+    ),
 }
 """Kind -> environment, arguments for a small and for a large padding."""
 

@@ -23,6 +23,7 @@ from hetgym.agents.networks.pyg import AXES  # noqa: E402
 CASES: dict[str, dict[str, Any]] = {
     "place": {"id": "HetSchedule-v0"},
     "dispatch": {"id": "HetDispatch-v0", "completion": "off"},
+    "improve": {"id": "HetImprove-v0"},
     "split": {"id": "HetSplit-v0", "graph": "alexnet", "platform": "even-pair"},
     "pipeline": {"id": "HetPipeline-v0"},
 }
