@@ -56,6 +56,11 @@ def _fields(kind: Any) -> dict[str, tuple[Any, list[list[list[str]]]]]:
 
 def _parsed(hint: Any) -> tuple[Any, list[list[list[str]]]]:
     of, shape = get_args(hint) if get_origin(hint) is Annotated else (hint, "")
-    if get_origin(of) is np.ndarray:
-        of = get_args(get_args(of)[1])[0]  # the dtype
-    return of, [[term.split() for term in length.split("+")] for length in shape.split(",") if length]
+    return _dtype(of) or of, [[term.split() for term in length.split("+")] for length in shape.split(",") if length]
+
+
+def _dtype(hint: Any) -> Any:
+    """The dtype of the arrays of a type, whatever alias names it; None for others."""
+    if isinstance(hint, type) and issubclass(hint, np.generic):
+        return hint
+    return next((found for part in get_args(hint) if (found := _dtype(part)) is not None), None)

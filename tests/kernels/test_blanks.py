@@ -43,6 +43,15 @@ def test_a_size_that_is_missing_is_refused() -> None:
         blank(Outer, n=1, d=1, k=1)
 
 
+def test_a_dtype_is_found_whatever_names_the_array_type() -> None:
+    """NumPy 2.5 has made an alias of ``NDArray``, whose arguments are not those of ``ndarray``."""
+
+    class Named(NamedTuple):
+        start: Annotated[np.dtype[np.int8], "n"]
+
+    assert blank(Named, n=3).start.dtype == np.int8
+
+
 def test_an_example_has_all_types_and_dimensions() -> None:
     found = example(Outer)
     assert (found.order.ndim, found.rows.load.ndim, found.size.ndim) == (1, 3, 2)
