@@ -449,20 +449,19 @@ def show_time(rows: list[dict[str, Any]]) -> None:
     show("The same as mean ratios", timed, at | columns, "ratios")
     figures: dict[str, str] = {}
 
-    def gains(size: str, least: float, most: float) -> list[float]:
-        return [
-            1 - row["trained"]["over gain"]["mean"]
-            for row in timed
-            if row["problems"] == size and least <= row["budget"] <= most
-        ]
+    def gains(way: str, base: str, size: str, budgets: tuple[float, ...]) -> list[float]:
+        rows = [row for row in timed if row["problems"] == size and row["budget"] in budgets]
+        return [1 - row[way][f"over {base}"]["mean"] for row in rows]
 
-    for what, found in (
-        ("400 operators", gains("large", 0.0, np.inf)),
-        ("30 to 80 operators in 5 ms", gains("small", 0.005, 0.005)),
-        ("30 to 80 operators in 0.5 s", gains("small", 0.5, 0.5)),
+    for what, size, budgets in (
+        ("400 operators", "large", BUDGETS["time"]),
+        ("30 to 80 operators in 5 ms", "small", (0.005,)),
+        ("30 to 80 operators in 0.5 s", "small", (0.5,)),
     ):
-        if found:
+        if found := gains("trained", "gain", size, budgets):
             figures[f"what the network adds, {what}"] = f"{percents(min(found))} to {percents(max(found))} %"
+    if found := [gain for size in SIZES for gain in gains("gain", "one way", size, (0.05, 0.5))]:
+        figures["gain by exchanges of regions, 50 ms and 0.5 s"] = f"{percents(min(found))} to {percents(max(found))} %"
     for size in SIZES if "one unit" in ways else ():
         ratios = [row["one unit"]["ratio"] / row["trained"]["ratio"] for row in timed if row["problems"] == size]
         if ratios:

@@ -17,6 +17,7 @@ are worth to split-v2 on random networks: what a better judge of moves could gai
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from argparse import Namespace
@@ -160,9 +161,9 @@ def searched(kind: str, options: Namespace) -> list[dict[str, Any]]:
     return rows
 
 
-def show_searches(rows: list[dict[str, Any]], judges: list[str]) -> None:
+def show_searches(rows: list[dict[str, Any]]) -> None:
     """Mean makespans by judge of moves, and those of *trained* over the others."""
-    table: list[dict[str, Any]] = []
+    judges, table = list(dict.fromkeys(row["judge"] for row in rows)), []
     for kind in dict.fromkeys(row["kind"] for row in rows):
         some = [row for row in rows if row["kind"] == kind]
         count = len({row["problem"] for row in some})
@@ -204,6 +205,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=SEED, help="seed of the first random graph")
     parser.add_argument("--seeds", type=int, default=1, help="searches of each kind on each graph")
     parser.add_argument("--linear", type=Path, help="weights of a network of one hidden unit")
+    parser.add_argument("--join", type=Path, nargs="*", default=[], help="files of earlier runs instead of a run")
     options = parser.parse_args()
     if options.kind == ["headroom"]:
         found = headroom(options.count, options.first)
@@ -219,8 +221,9 @@ def main() -> None:
         )
         save(options.json, "splits", found)
         return
-    rows = [row for kind in options.kind for row in searched(kind, options)]
-    show_searches(rows, list(methods(options.linear)))
+    rows = [row for path in options.join for row in json.loads(path.read_text())["rows"]]
+    rows = rows or [row for kind in options.kind for row in searched(kind, options)]
+    show_searches(rows)
     save(options.json, "splits", rows)
 
 
