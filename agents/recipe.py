@@ -68,7 +68,8 @@ class Recipe:
         steps: budget of steps, summed over the lanes.
         description: a line for ``hetgym list recipes``.
         arguments: arguments of the environment; ``generator`` may also be the fields of a
-            :class:`~hetgym.workloads.RandomMix`, and ``curriculum`` a list of
+            :class:`~hetgym.workloads.RandomMix`, or of another distribution whose ``kind`` is one of
+            :data:`~hetgym.agents.training.curriculum.KINDS`, and ``curriculum`` a list of
             :class:`~hetgym.agents.training.curriculum.Part`, whose problems are drawn once.
         lanes: number of episodes played side by side.
         seed: seed of all randomness.
@@ -145,10 +146,14 @@ class Recipe:
             given |= self.evaluation.arguments
         generator = given.get("generator")
         if isinstance(generator, Mapping):
-            from hetgym.workloads import RandomMix
+            from hetgym.agents.training.curriculum import KINDS
 
-            mix = read(RandomMix, generator, "arguments", "generator")
-            sizes = zip(("max_operators", "max_edges", "max_devices"), mix.limit, strict=True)
+            kind = generator.get("kind", "random")
+            if kind not in KINDS:
+                raise unknown_name("kind of generator", str(kind), KINDS)
+            fields = {name: value for name, value in generator.items() if name != "kind"}
+            mix = read(KINDS[kind], fields, "arguments", "generator")
+            sizes = zip(("max_operators", "max_edges", "max_devices"), getattr(mix, "limit", ()), strict=False)
             given = {**dict(sizes), **given, "generator": mix}
         if "curriculum" in given:
             from hetgym.agents.training.curriculum import Part, draw

@@ -12,8 +12,10 @@ from hetgym._input.config import check_number, read
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.workloads import RandomMix, RealMix
+from hetgym.workloads.job_shops import JobShops
 
-KINDS: dict[str, type[RandomMix] | type[RealMix]] = {"random": RandomMix, "real": RealMix}
+Distribution = RandomMix | RealMix | JobShops
+KINDS: dict[str, type[Distribution]] = {"random": RandomMix, "real": RealMix, "job-shops": JobShops}
 """Distributions from which a part of a curriculum can be drawn."""
 
 
@@ -28,12 +30,12 @@ class Part:
     def __post_init__(self) -> None:
         check_number(self.count, "count", ConfigError, minimum=1, maximum=1_000_000)
         if self.kind not in KINDS:
-            raise ConfigError(f"a part of a curriculum is {' or '.join(KINDS)}, not {self.kind!r}")
+            raise ConfigError(f"a part of a curriculum is {', '.join(KINDS)}, not {self.kind!r}")
         self.distribution()
 
-    def distribution(self) -> RandomMix | RealMix:
+    def distribution(self) -> Distribution:
         """The distribution from which the part is drawn."""
-        found: RandomMix | RealMix = read(KINDS[self.kind], self.arguments, "curriculum", "arguments")
+        found: Distribution = read(KINDS[self.kind], self.arguments, "curriculum", "arguments")
         return found
 
 

@@ -17,6 +17,7 @@ Sources: Taillard, EJOR 64, 1993; github.com/tamy0612/JSPLIB; Brandimarte, Annal
 """
 
 import json
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -28,6 +29,48 @@ from hetgym.problem import Problem
 from hetgym.workloads.lines import MOST_DEVICES, MOST_OPERATORS, Line, Lines, cost_table
 
 Choices = list[tuple[int, float]]  # What may run one operation: machines, from 0, and the times they take
+
+
+@dataclass(frozen=True)
+class JobShops:
+    """Random job shops as Taillard (EJOR 64, 1993) draws them.
+
+    Every job visits every machine once, in random order, for 1 to 99 s each. Operators are numbered job by job.
+
+    Args:
+        jobs: fewest and most jobs.
+        machines: fewest and most machines; of a draw there are at most as many as jobs, as in Taillard's instances.
+
+    Raises:
+        ProblemError: an empty range.
+
+    >>> problem = JobShops(jobs=(6, 6), machines=(4, 4))(np.random.default_rng(0))
+    >>> problem.cost.shape, is_job_shop(problem)
+    ((24, 4), True)
+    """
+
+    jobs: tuple[int, int] = (6, 15)
+    machines: tuple[int, int] = (6, 15)
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.jobs[0] <= self.jobs[1] and 1 <= self.machines[0] <= self.machines[1] <= MOST_DEVICES):
+            raise ProblemError(f"{self} holds no job shop: jobs and machines must be ranges, at least 1")
+
+    @property
+    def limit(self) -> tuple[int, int, int]:
+        """Most operators, edges and devices of any draw."""
+        jobs, machines = self.jobs[1], self.machines[1]
+        return jobs * machines, jobs * (machines - 1), machines
+
+    def __call__(self, rng: np.random.Generator) -> Problem:
+        """Draw a problem."""
+        jobs = int(rng.integers(self.jobs[0], self.jobs[1] + 1))
+        machines = int(rng.integers(self.machines[0], max(self.machines[0], min(self.machines[1], jobs)) + 1))
+        n = jobs * machines
+        cost, operator = np.full((n, machines), np.inf), np.arange(n)
+        cost[operator, rng.permuted(np.tile(np.arange(machines), (jobs, 1)), axis=1).ravel()] = rng.integers(1, 100, n)
+        first = operator[operator % machines < machines - 1]
+        return Problem.from_edges(cost, first, first + 1, np.zeros(len(first)), name=f"shop-{jobs}x{machines}")
 
 
 def read_job_shop(path: Path, name: str) -> Problem:

@@ -17,6 +17,7 @@ from hetgym.agents.algorithms import ALGORITHMS
 from hetgym.agents.recipe import Recipe, load_recipe, names
 from hetgym.errors import ConfigError, UnknownName
 from hetgym.workloads import RandomMix
+from hetgym.workloads.job_shops import JobShops
 
 LEAST: dict[str, Any] = {"algorithm": "ppo", "env": "HetSchedule-v0", "steps": 10}
 
@@ -100,6 +101,11 @@ def test_a_generator_may_be_the_fields_of_a_mix() -> None:
     assert (found["max_operators"], found["max_devices"]) == (9, 3)
     with pytest.raises(ConfigError, match="generator: unknown key 'device'; did you mean 'devices'"):
         made(arguments={"generator": {"device": 2}}).environment()
+    shops = made(arguments={"generator": {"kind": "job-shops", "jobs": [4, 9], "machines": [2, 3]}}).environment()
+    assert shops["generator"] == JobShops(jobs=(4, 9), machines=(2, 3))
+    assert [shops[f"max_{size}"] for size in ("operators", "edges", "devices")] == [27, 18, 3]
+    with pytest.raises(UnknownName, match="kind of generator 'job-shop'"):
+        made(arguments={"generator": {"kind": "job-shop"}}).environment()
 
 
 def test_problems_may_be_those_of_a_curriculum() -> None:
@@ -114,7 +120,10 @@ def test_problems_may_be_those_of_a_curriculum() -> None:
     assert [p.id for p in recipe.environment()["problem"]] == [p.id for p in problems]
     held_out = recipe.environment(evaluation=True)
     assert held_out["jobs"] == 2 and not {p.id for p in held_out["problem"]} & {p.id for p in problems}
-    for wrong, message in (({"kind": "real"}, "expected a list"), ([{"kind": "reel", "count": 1}], "random or real")):
+    for wrong, message in (
+        ({"kind": "real"}, "expected a list"),
+        ([{"kind": "reel", "count": 1}], "random, real, job-shops, not"),
+    ):
         with pytest.raises(ConfigError, match=message):
             made(arguments={"curriculum": wrong}).environment()
 

@@ -10,6 +10,7 @@ import pytest
 
 import hetgym
 from hetgym import Problem, ProblemError, load_problem
+from hetgym.workloads.job_shops import JobShops, is_job_shop
 
 FT06 = """# Fisher and Thompson 1963, six jobs on six machines; the optimum is 55
 6 6
@@ -188,3 +189,21 @@ def test_operations_are_limited_over_all_jobs(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(module, "MOST_OPERATORS", 3)
     with pytest.raises(ProblemError, match="line 3: more than 3 operations"):
         load_problem(tmp_path / "a.fjs")
+
+
+def test_random_shops_are_drawn_as_taillards() -> None:
+    mix = JobShops(jobs=(3, 5), machines=(2, 4))
+    for seed in range(20):
+        problem = mix(np.random.default_rng(seed))
+        n, machines = problem.cost.shape
+        jobs = n // machines
+        assert 3 <= jobs <= 5 and 2 <= machines <= min(4, jobs) and is_job_shop(problem)
+        assert (n, problem.num_edges, machines) <= mix.limit
+        assert problem.component.tolist() == np.repeat(np.arange(jobs), machines).tolist()
+        able = np.isfinite(problem.cost)
+        assert (able.reshape(jobs, machines, machines).sum(axis=1) == 1).all(), "each job visits each machine once"
+        times = problem.cost[able]
+        assert (times == times.round()).all() and times.min() >= 1 and times.max() <= 99
+    assert mix(np.random.default_rng(0)).digest == mix(np.random.default_rng(0)).digest
+    with pytest.raises(ProblemError, match="jobs and machines must be ranges"):
+        JobShops(jobs=(5, 3))

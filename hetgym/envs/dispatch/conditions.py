@@ -17,7 +17,7 @@ from hetgym.errors import ConfigError, shown
 from hetgym.problem import Problem
 from hetgym.sim import Loss, Runtime, SlowDown
 from hetgym.sim.online import changes_of
-from hetgym.workloads.job_shops import is_job_shop
+from hetgym.workloads.job_shops import JobShops, is_job_shop
 
 MOST_JOBS = 1_000_000
 Times = Sequence[float] | Callable[[np.random.Generator, int], Any] | None
@@ -79,11 +79,13 @@ class Conditions(Arguments):
         usual = {field.name: field.default for field in fields(Conditions) if field.name not in others}
         return all(getattr(self, name) == value for name, value in usual.items())
 
-    def offered(self, problems: Sequence[Problem]) -> int:
+    def offered(self, problems: Sequence[Problem], generator: object = None) -> int:
         """Number of operators offered at a time: 8 by default, or all jobs of the largest of some job shops."""
         if self.candidates is not None:
             return self.candidates
         shops = [int(problem.component.max()) + 1 for problem in problems if is_job_shop(problem)]
+        if isinstance(generator, JobShops):
+            shops.append(generator.jobs[1])
         return min(max([_OFFERED, *(count * self.jobs for count in shops)]), _MOST_OFFERED)
 
     def mean_gap(self, problems: Sequence[Problem], runtime: Runtime) -> float:

@@ -97,7 +97,7 @@ class DispatchLanes(RecordLanes):
         level: str,
         sparse: bool,
     ) -> None:
-        k, d = conditions.offered(source.items), padding.devices
+        k, d = conditions.offered(source.items, source.generate), padding.devices
         super().__init__(count, dispatch_space(padding, k), level, k * d + 1)
         self.source, self.rules, self.conditions, self.padding = source, rules, conditions, padding
         self.sparse = sparse

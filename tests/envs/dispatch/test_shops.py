@@ -12,7 +12,7 @@ import pytest
 import hetgym
 from hetgym import Problem
 from hetgym.baselines import get
-from hetgym.workloads.job_shops import known_optimum
+from hetgym.workloads.job_shops import JobShops, known_optimum
 from tests.workloads.test_job_shops import FT06
 
 
@@ -32,6 +32,11 @@ def test_all_jobs_are_offered_and_the_optimum_is_in_the_info(shop: Path) -> None
     ten = Problem.from_arrays(np.where(np.eye(10), 1.0, np.inf), [])
     wide: Any = gym.make("HetDispatch-v0", problem=[str(shop), ten], completion="off", max_devices=10)
     assert wide.action_space.n == 10 * 10 + 1, "one candidate for each job of the largest"
+    sizes = {"max_operators": 36, "max_edges": 24, "max_devices": 3}
+    drawn: Any = gym.make(
+        "HetDispatch-v0", generator=JobShops(jobs=(3, 12), machines=(3, 3)), completion="off", **sizes
+    )
+    assert drawn.action_space.n == 12 * 3 + 1, "of the largest that may be drawn"
     dense: Any = gym.make("HetDispatch-v0", problem=Problem.from_arrays(np.ones((10, 2)), []), completion="off")
     assert dense.action_space.n == 8 * 2 + 1, "operators that may run everywhere are not a shop"
 
