@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.utils import seeding
 
-from hetgym._input.config import check_number
-from hetgym._input.random import generator
 from hetgym._types import FloatArray
 from hetgym.agents.actions import CANDIDATES, COLUMNS, describe
 from hetgym.agents.artefact import PolicyFiles, Weights, check_recipe
 from hetgym.agents.inference import HeadWeights, decide, head_weights
-from hetgym.agents.play import Decider, check_features
+from hetgym.agents.play import check_features
 from hetgym.agents.recipe import manner
-from hetgym.envs.core.autoreset import make_lanes
+from hetgym.agents.sampling import Sampler
 from hetgym.envs.core.kinds import IDS
 from hetgym.envs.core.lanes import Lanes
 from hetgym.envs.core.sources import as_platform
@@ -29,14 +26,13 @@ from hetgym.planning.graph_plan import GraphPlan
 from hetgym.platform import Platform
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.search.walk import TIE
 from hetgym.workloads import as_problem
 
 HEAD = "actor."
 """Prefix of the weights that score actions; the other weights of a trained network embed graphs or value states."""
 
 
-class CandidatePolicy(Decider):
+class CandidatePolicy(Sampler):
     """Takes the most probable action given the candidates' features, the smaller number on ties.
 
     It is an :data:`~hetgym.agents.play.Agent` for ``observation="candidates"`` or ``"graph"`` of any size.
@@ -83,15 +79,7 @@ class CandidatePolicy(Decider):
     def decide(
         self, observations: Mapping[str, npt.NDArray[Any]], noise: FloatArray | None = None
     ) -> npt.NDArray[np.int64]:
-        """[L] actions for L lanes.
-
-        Args:
-            observations: [L, …] by key.
-            noise: [L, A] added to scores; none by default. Gumbel noise draws actions with their probabilities.
-
-        Raises:
-            ConfigError: observations of another environment.
-        """
+        """As :meth:`Sampler.decide`. Raises ConfigError: observations of another environment."""
         width = np.shape(observations["candidates"])[-1]
         if width != len(CANDIDATES[self.kind]):
             raise ConfigError(
@@ -115,47 +103,12 @@ class CandidatePolicy(Decider):
         """Arguments of the environment that the policy expects, apart from problems, sizes and conditions."""
         return manner(self.card.get("recipe", self.card).get("arguments", {})) | {"observation": "candidates"}
 
-    def play(
-        self, samples: int | None = None, temperature: float | None = None, seed: int = 0, **arguments: Any
-    ) -> dict[str, Any]:
-        """Play one greedy and some sampled episodes side by side, and return the last info of the best one.
-
-        Args:
-            samples: number of episodes; by default as the card says.
-            temperature: divisor of scores in sampled episodes; by default as the card says.
-            seed: seed of the sampled actions, and of the episodes' reset.
-            arguments: arguments of the environment; by default those of the training.
-
-        Raises:
-            ConfigError: fewer than one episode, a temperature that is not positive, or an unknown argument.
-        """
-        count = self.card.get("samples", 1) if samples is None else samples
-        heat = self.card.get("temperature", 1.0) if temperature is None else temperature
-        check_number(count, "samples", ConfigError, minimum=1, maximum=100_000)
-        check_number(heat, "temperature", ConfigError, positive=True)
-        if count != int(count):
-            raise ConfigError(f"samples is {count}; it must be a whole number")
-        lanes = make_lanes(IDS[self.kind], int(count), **(self.arguments | arguments))
-        self.check(lanes)
-        for lane in range(lanes.count):
-            lanes.prepare(lane, seeding.np_random(seed)[0], {}, seed)
-        lanes.open()
-        rng = generator(seed)
-        while not lanes.over.all():
-            noise = np.zeros(lanes.mask.shape)
-            if lanes.count > 1:
-                noise[1:] = heat * rng.gumbel(size=noise[1:].shape)
-            lanes.step(self.decide(dict(lanes.seen), noise), ~lanes.over)
-        results = [lanes.result(lane) for lane in range(lanes.count)]
-        longest = min(float(result["makespan"]) for result in results) / TIE
-        return next(result for result in results if float(result["makespan"]) <= longest)
-
 
 class SchedulePolicy(CandidatePolicy):
     """Decides in HetSchedule-v0, HetDispatch-v0 or HetImprove-v0."""
 
     def plan(self, problem: Problem, /, **playing: Any) -> Schedule:
-        """Schedule a problem by :meth:`~CandidatePolicy.play`, without noise and changes."""
+        """Schedule a problem by :meth:`play`, without noise and changes."""
         schedule: Schedule = self.play(problem=as_problem(problem), **playing)["schedule"]
         return schedule
 
@@ -164,7 +117,7 @@ class SplitPolicy(CandidatePolicy):
     """Decides in HetSplit-v0."""
 
     def plan(self, graph: DataflowGraph, /, platform: Platform, **playing: Any) -> GraphPlan:
-        """Split a graph's operators between devices by :meth:`~CandidatePolicy.play`, and schedule the result."""
+        """Split a graph's operators between devices by :meth:`play`, and schedule the result."""
         info = self.play(graph=graph, platform=as_platform(platform), **playing)
         return GraphPlan(info["split_graph"], info["split_problem"], info["schedule"])
 
@@ -173,7 +126,7 @@ class PipelinePolicy(CandidatePolicy):
     """Decides in HetPipeline-v0."""
 
     def plan(self, pipeline: PipelineProblem | TrainingPipeline, /, **playing: Any) -> list[tuple[int, int, int]]:
-        """Cut a model into pipeline stages by :meth:`~CandidatePolicy.play`.
+        """Cut a model into pipeline stages by :meth:`play`.
 
         Returns (first block, block after the last, device) of each stage. If no episode is better than the reference (a
         single device or an equal cut), the stages of the reference.

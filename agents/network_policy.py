@@ -10,23 +10,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._types import FloatArray
 from hetgym.agents import artefact
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.networks._torch import torch
 from hetgym.agents.networks.actor_critic import ActorCritic
-from hetgym.agents.play import SCHEDULING, Decider, as_scheduler, check_features
+from hetgym.agents.play import SCHEDULING, check_features
 from hetgym.agents.recipe import manner
+from hetgym.agents.sampling import Sampler
 from hetgym.envs.core.kinds import require_kind
 from hetgym.envs.core.lanes import Lanes
 from hetgym.errors import ArtefactError, ConfigError, shown
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.workloads import as_problem
 
 FORMAT = artefact.NETWORK_FORMAT
 _FILE = artefact.policy_file(FORMAT)
 
 
-class NetworkPolicy(Decider):
+class NetworkPolicy(Sampler):
     """A network that takes the most probable action, the smaller number on ties.
 
     It is an :data:`~hetgym.agents.play.Agent` for observations of any size.
@@ -42,35 +45,29 @@ class NetworkPolicy(Decider):
     """
 
     def __init__(self, network: ActorCritic, card: Mapping[str, Any] | None = None) -> None:
-        self.network = network
+        self.network, self.kind = network, network.kind
         self.card = dict(card or {})
 
-    def decide(self, observations: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-        """[L] actions for L lanes.
-
-        Args:
-            observations: [L, …] by key.
-        """
+    def decide(
+        self, observations: Mapping[str, npt.NDArray[Any]], noise: FloatArray | None = None
+    ) -> npt.NDArray[np.int64]:
+        """As :meth:`~hetgym.agents.sampling.Sampler.decide`."""
         with torch.no_grad():
             seen = {key: torch.as_tensor(values, dtype=torch.float32) for key, values in observations.items()}
             logits, _ = self.network(seen)
-        found: npt.NDArray[np.int64] = logits.numpy().argmax(axis=1)
+        found: npt.NDArray[np.int64] = (logits.numpy() if noise is None else logits.numpy() + noise).argmax(axis=1)
         return found
 
-    @property
-    def kind(self) -> str:
-        """The kind of decision that it takes, one of :data:`~hetgym.agents.actions.COLUMNS`."""
-        return self.network.kind
-
-    def plan(self, problem: Problem, /) -> Schedule:
-        """Schedule a problem by one episode.
+    def plan(self, problem: Problem, /, **playing: Any) -> Schedule:
+        """Schedule a problem by :meth:`play`, such as ``samples=16``.
 
         Raises:
             ConfigError: the policy decides on splits or pipelines, which only its compiled form can plan.
         """
         if self.kind not in SCHEDULING:
             raise ConfigError(f"a {self.kind} policy does not schedule problems; let it play in its environment")
-        return as_scheduler(self)(problem)
+        schedule: Schedule = self.play(problem=as_problem(problem), **playing)["schedule"]
+        return schedule
 
     def judge(self, evaluator: Evaluator) -> dict[str, float]:
         """Compare the policy with baselines on held-out problems."""

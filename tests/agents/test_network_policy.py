@@ -122,6 +122,19 @@ def test_relative_features() -> None:
     assert not found[0, :, 1].any()
 
 
+@pytest.mark.parametrize("kind", ["place", "dispatch", "improve"])
+def test_the_best_of_samples_counts(kind: str) -> None:
+    problem, policy = RandomMix()(np.random.default_rng(3)), NetworkPolicy(ActorCritic(kind, "candidates"))
+    given: dict[str, Any] = {"problem": problem} | ({} if kind == "improve" else {"completion": "off"})
+    greedy, *more = (policy.play(count, **given)["makespan"] for count in (1, 2, 32))
+    assert greedy >= more[0] >= more[1] < greedy
+    again, other = (policy.play(8, seed=seed, **given)["replay"] for seed in (1, 2))
+    assert again == policy.play(8, seed=1, **given)["replay"] != other
+    assert policy.plan(problem).assignment.tolist() == as_scheduler(policy)(problem).assignment.tolist()
+    with pytest.raises(ConfigError, match="samples"):
+        policy.plan(problem, samples=0)
+
+
 def test_saved_and_read_again(tmp_path: Path) -> None:
     path, policy = tmp_path / "policy.safetensors", NetworkPolicy(network("place", "candidates"), {"step": 3})
     policy.save(path)
