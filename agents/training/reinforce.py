@@ -18,66 +18,34 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetgym._kernels.threads import cores
 from hetgym._types import BoolArray, FloatArray, Int64Array
-from hetgym.agents.checkpoint import Checkpoint
-from hetgym.agents.network_policy import check_fits, start_from
 from hetgym.agents.networks._torch import Tensor, nn, torch
 from hetgym.agents.networks.actor_critic import ActorCritic
 from hetgym.agents.run import TrainingRun
 from hetgym.agents.training.settings import ReinforceSettings
 from hetgym.agents.training.teachers import Teacher
+from hetgym.agents.training.updates import begin, clear, floats, train_by
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.core.lanes import Lanes
-from hetgym.errors import ArtefactError, ConfigError
 
 
 def train(run: TrainingRun) -> ActorCritic:
     """Train by REINFORCE; steps of the recipe are decisions. See :attr:`hetgym.agents.Algorithm.trainer`."""
     recipe = run.recipe
-    torch.set_num_threads(min(recipe.threads, cores()))
-    torch.manual_seed(recipe.seed)
     settings: ReinforceSettings = recipe.parsed_settings()
-    if recipe.lanes % settings.plays:
-        raise ConfigError(f"lanes={recipe.lanes} is not a multiple of plays={settings.plays}")
     lanes = make_lanes(recipe.env, recipe.lanes, **recipe.environment())
-    network: ActorCritic = run.network()
-    check_fits(network, run.evaluator.observation_space)
-    optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
     teacher = Teacher(settings.imitate, lanes, settings.plays) if settings.imitate else None
-    step = update = 0
-    if run.checkpoint is not None:
-        run.checkpoint.restore(network, optimizer)
-        step, update = run.checkpoint.step, _updates(run.checkpoint)
-    elif recipe.start:
-        start_from(network, recipe.start)
-    else:
-        network.begin_as(recipe.rule)
 
-    def snapshot() -> Checkpoint:
-        return Checkpoint.of(step, network, optimizer, {"updates": update})
-
-    run.between(step, network, snapshot)
-    while step < recipe.steps:
-        left = 1.0 - step / recipe.steps
+    def advance(
+        network: ActorCritic, optimizer: torch.optim.Optimizer, seed: tuple[int, int], left: float
+    ) -> tuple[int, dict[str, float]]:
         taught = max(0.0, 1.0 - (1.0 - left) / settings.imitation) if teacher is not None else 0.0
-        episodes = play(network, lanes, (recipe.seed, update), settings.plays, teacher if taught > 0.0 else None)
-        for group in optimizer.param_groups:
-            group["lr"] = settings.learning_rate * (0.05 + 0.95 * left)
+        episodes = play(network, lanes, seed, settings.plays, teacher if taught > 0.0 else None)
         values = learn(network, optimizer, episodes, settings, taught)
-        step, update = step + int(episodes.active.sum()), update + 1
-        values["train/return"] = float(episodes.reward.sum() / recipe.lanes)
-        run.log(step, values | {"time/steps_per_second": run.speed(step)})
-        run.between(step, network, snapshot, last=step >= recipe.steps)
-    return network
+        values["return"] = float(episodes.reward.sum() / recipe.lanes)
+        return int(episodes.active.sum()), values
 
-
-def _updates(found: Checkpoint) -> int:
-    """Number of updates before a checkpoint. Raises ArtefactError: it does not say."""
-    updates = found.state.get("updates")
-    if not isinstance(updates, int):
-        raise ArtefactError("the checkpoint belongs to another recipe (it has no number of updates)")
-    return updates
+    return train_by(run, settings.plays, advance)
 
 
 @dataclass
@@ -96,10 +64,7 @@ def play(
     network: ActorCritic, lanes: Lanes, seed: tuple[int, int], plays: int, teacher: Teacher | None = None
 ) -> Played:
     """Play an episode in every lane with sampled actions; ``plays`` lanes in a row begin it alike."""
-    for lane in range(lanes.count):
-        own = int(np.random.SeedSequence([*seed, lane // plays]).generate_state(1)[0])
-        lanes.prepare(lane, lanes.generator(own)[0], {}, own)
-    lanes.open()
+    begin(lanes, seed, plays)
     if teacher is not None:
         teacher.begin()
     rng = np.random.default_rng([*seed, lanes.count])
@@ -113,7 +78,7 @@ def play(
         if teacher is not None:
             approved.append(teacher.approved())
         with torch.no_grad():
-            logits, value = network(_floats(now))
+            logits, value = network(floats(now))
         action = (logits.numpy() + rng.gumbel(size=lanes.mask.shape)).argmax(axis=1)
         lanes.step(action, active)
         taken.append((action, np.where(active, lanes.reward, 0.0), value.numpy(), active))
@@ -129,12 +94,11 @@ def learn(
     returns = discounted(of.reward, settings.discount)
     advantage = advantages(returns, of, settings)
     stride = max(1, settings.batch // of.active.shape[1])
-    for weight in network.parameters():  # also where no loss leads to, so that the optimiser has a state of all
-        weight.grad = torch.zeros_like(weight)
+    clear(network)
     for first in range(0, len(of.seen), stride):
         rows = of.active[first : first + stride]
         some = slice(first, first + stride)
-        seen = _floats({key: np.stack([each[key] for each in of.seen[some]])[rows] for key in of.seen[0]})
+        seen = floats({key: np.stack([each[key] for each in of.seen[some]])[rows] for key in of.seen[0]})
         gain, expected = (torch.from_numpy(each[some][rows]).float() for each in (advantage, returns))
         logits, values = network(seen)
         log = torch.log_softmax(logits, -1)
@@ -152,7 +116,7 @@ def learn(
             parts[name] += float(part.detach()) / total
     norm = nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
     optimizer.step()
-    return {f"train/{name}": part for name, part in parts.items()} | {"train/gradient": float(norm)}
+    return parts | {"gradient": float(norm)}
 
 
 def discounted(reward: FloatArray, discount: float) -> FloatArray:
@@ -182,7 +146,3 @@ def _imitation(log: Tensor, approved: Tensor) -> Tensor:
     r"""The sum of :math:`-\log \pi` of what a teacher approves of, over states where it has advice."""
     some = approved.any(1)
     return -torch.logsumexp(log[some].masked_fill(~approved[some], -torch.inf), -1).sum()
-
-
-def _floats(seen: dict[str, npt.NDArray[Any]]) -> dict[str, Tensor]:
-    return {key: torch.as_tensor(part, dtype=torch.float32) for key, part in seen.items()}

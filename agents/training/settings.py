@@ -46,6 +46,26 @@ class ReinforceSettings:
 
 
 @dataclass(frozen=True)
+class SelfLabelSettings:
+    """Settings of self-labelling in any environment, besides those that every recipe has.
+
+    Raises:
+        ConfigError: a number out of its range.
+    """
+
+    samples: int = 16  # number of lanes that play each problem
+    passes: int = 4  # number of gradient steps on the labels of an update
+    learning_rate: float = 1e-3  # of Adam; decreases linearly to a twentieth
+    clip: float = 1.0  # largest norm of the gradient
+
+    def __post_init__(self) -> None:
+        check_number(self.samples, "samples", ConfigError, minimum=2)
+        check_number(self.passes, "passes", ConfigError, minimum=1)
+        for name in ("learning_rate", "clip"):
+            check_number(getattr(self, name), name, ConfigError, positive=True)
+
+
+@dataclass(frozen=True)
 class SelfLabellingSettings:
     """Settings of self-labelling, besides those that every recipe has.
 

@@ -141,7 +141,7 @@ def test_imitation_makes_what_is_approved_probable() -> None:
     network, settings = ActorCritic("place", "graph"), ReinforceSettings(learning_rate=1e-2, batch=16)
     optimizer, teacher = torch.optim.Adam(network.parameters(), lr=1e-2), Teacher("heft", lanes, 1)
     losses = [
-        learn(network, optimizer, play(network, lanes, (0, k), 1, teacher), settings, 1.0)["train/imitation"]
+        learn(network, optimizer, play(network, lanes, (0, k), 1, teacher), settings, 1.0)["imitation"]
         for k in range(20)
     ]
     assert losses[0] == pytest.approx(np.log(3), rel=1e-3) and losses[-1] < 0.5 * losses[0]
@@ -180,7 +180,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     for wrong in ({"plays": 0}, {"discount": 1.5}, {"imitation": 0.0}, {"baseline": "mean"}):
         with pytest.raises(ConfigError):
             recipe(settings=wrong)
-    with pytest.raises(ConfigError, match="lanes=16 is not a multiple of plays=3"):
+    with pytest.raises(ConfigError, match="lanes=16 is not a multiple of 3"):
         TrainingRun(recipe(settings={"plays": 3}), tmp_path / "a").train()
     with pytest.raises(ConfigError, match="observation='graph'; elsewhere write greedy:<column>"):
         TrainingRun(recipe(settings={"imitate": "heft"}), tmp_path / "b").train()
