@@ -18,7 +18,8 @@ def found_at(path: str, what: str, load: bool) -> Any:
     Args:
         path: ``module:name``; the module may also be the stem of a file that ``--import`` has run.
         what: description of the object, for messages.
-        load: true to import the module, false for paths from files whose code must not run by being named.
+        load: true to import the module, false for paths from files whose code must not run by being named; hetgym's
+            own modules are imported in any case.
 
     Raises:
         ConfigError: no such module, it fails, it is not loaded though it must be, or it has no such name.
@@ -37,7 +38,7 @@ def _module(module: str, path: str, what: str, load: bool) -> ModuleType:
     known = imported_file(module) or sys.modules.get(module)
     if known is not None:
         return known
-    if not load:
+    if not (load or module.startswith("hetgym.")):
         raise ConfigError(f"{what} {shown(path)}: import {module} first, as files of weights run no code")
     try:
         return import_module(module)

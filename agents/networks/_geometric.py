@@ -9,9 +9,12 @@ from hetgym.errors import require
 
 if TYPE_CHECKING:
     MessagePassing: Any
+    GATConv: Any
+    GINConv: Any
 else:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it compiles with torch.jit, which PyTorch deprecates
-        MessagePassing = require("torch_geometric.nn", "agents", "networks").MessagePassing
+        _nn = require("torch_geometric.nn", "agents", "networks")
+    MessagePassing, GATConv, GINConv = _nn.MessagePassing, _nn.GATConv, _nn.GINConv
 
-__all__ = ["MessagePassing"]
+__all__ = ["GATConv", "GINConv", "MessagePassing"]

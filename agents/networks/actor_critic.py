@@ -71,6 +71,11 @@ class ActionFeatures(nn.Module):
             self.norm = nn.LayerNorm(sizes.embedding)
             self.size += 2 * len(self.view.surroundings) + sizes.embedding
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the first features of a description, which rules may weigh."""
+        return self.view.columns
+
     def forward(self, seen: Seen) -> tuple[Tensor, Tensor]:
         """Describe the actions; see the class for shapes."""
         mask = seen["action_mask"] > 0
@@ -159,7 +164,7 @@ class ActorCritic(nn.Module):
         Raises:
             UnknownName: no such feature.
         """
-        columns = self.features.view.columns
+        columns = self.features.columns
         with torch.no_grad():
             for name, weight in rule.items():
                 if name not in columns:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hetgym.agents.networks._torch import Tensor, nn, torch
 
+SPARSE = 8  # Below one legal action in so many, illegal ones are left out of the computation
+
 
 class CandidateHead(nn.Module):
     r"""Scores actions by the features of each, and by the mean over all legal actions.
@@ -35,11 +37,21 @@ class CandidateHead(nn.Module):
 
     def forward(self, actions: Tensor, mask: Tensor) -> Tensor:
         """Score the actions; see the class for shapes."""
+        if mask.sum() * SPARSE < mask.numel():
+            return self._of_few(actions, mask)
         weight = mask.to(actions.dtype)[..., None]
         mean = (actions * weight).sum(-2, keepdim=True) / weight.sum(-2, keepdim=True).clamp(min=1.0)
         hidden = torch.relu(self.mix(torch.relu(self.own(actions) + self.all(mean))))
         score = self.score(hidden)[..., 0] - actions @ self.rule
         return score.masked_fill(~mask, float("-inf"))
+
+    def _of_few(self, actions: Tensor, mask: Tensor) -> Tensor:
+        """The same scores, computed for the legal actions alone."""
+        x, mean = actions[mask], mean_of_few(actions, mask)
+        among = self.all(mean)[mask.nonzero()[:, 0]]
+        hidden = torch.relu(self.mix(torch.relu(self.own(x) + among)))
+        score = self.score(hidden)[..., 0] - x @ self.rule
+        return score.new_full(mask.shape, float("-inf")).masked_scatter(mask, score)
 
 
 class ValueHead(nn.Module):
@@ -60,6 +72,15 @@ class ValueHead(nn.Module):
 
     def forward(self, parts: Tensor, mask: Tensor) -> Tensor:
         """Value the state; see the class for shapes."""
+        if mask.sum() * SPARSE < mask.numel():
+            few: Tensor = self.value(mean_of_few(parts, mask))[..., 0]
+            return few
         weight = mask.to(parts.dtype)[..., None]
         value: Tensor = self.value((parts * weight).sum(-2) / weight.sum(-2).clamp(min=1.0))[..., 0]
         return value
+
+
+def mean_of_few(values: Tensor, mask: Tensor) -> Tensor:
+    """[B, F] means over the few legal entries of [B, A, F]; zeros without any."""
+    total = values.new_zeros(len(mask), values.shape[-1]).index_add(0, mask.nonzero()[:, 0], values[mask])
+    return total / mask.sum(1, keepdim=True).clamp(min=1)

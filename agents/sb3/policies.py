@@ -64,9 +64,9 @@ class Split(nn.Module):
         self.head = head
 
     def forward(self, features: Tensor) -> Tensor:
-        """Apply the head; see the class for shapes."""
+        """Apply the head; see the class for shapes. Legal actions that features leave out keep finite logits."""
         found: Tensor = self.head(features[..., :-1], features[..., -1] > 0)
-        return found
+        return found.clamp(min=-1e8)  # as sb3-contrib masks, whose entropy is NaN otherwise
 
 
 class _ActionPolicy:

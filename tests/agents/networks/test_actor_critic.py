@@ -101,3 +101,19 @@ def test_heads_are_blind_to_order_and_to_what_is_masked():
     other[1, 2] = 9.0
     assert torch.allclose(head(other, mask)[1], head(actions, mask)[1], atol=1e-6)
     assert torch.allclose(value(other, mask), value(actions, mask), atol=1e-6)
+
+
+def test_few_legal_actions_are_scored_as_among_many() -> None:
+    torch.manual_seed(0)
+    scores, value = CandidateHead(5, 8, torch.randn(5)), ValueHead(5, 8)
+    torch.nn.init.normal_(scores.score.weight)
+    actions = torch.randn(3, 40, 5)
+    mask = torch.zeros(3, 40, dtype=torch.bool)
+    mask[0, [3, 17]] = mask[1, 39] = True
+    mask[2, :4] = True
+    few = scores(actions, mask), value(actions, mask)
+    part = torch.tensor([3, 17, 39, 0, 1, 2])
+    many = scores(actions[:, part], mask[:, part]), value(actions[:, part], mask[:, part])
+    assert torch.allclose(few[0][:, part][mask[:, part]], many[0][mask[:, part]], atol=1e-6)
+    assert torch.isinf(few[0][~mask]).all()
+    assert torch.allclose(few[1], many[1], atol=1e-6)
