@@ -1,4 +1,4 @@
-"""Sampler: policies that play several episodes of a problem, of which the best counts."""
+"""Sampler: policies that play several episodes of a problem and keep the best."""
 
 from __future__ import annotations
 

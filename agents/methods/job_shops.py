@@ -86,7 +86,7 @@ class ShopFeatures(ActionFeatures):
 
     @abc.abstractmethod
     def jobs(self, shop: Shop, lane: Tensor, lanes: int) -> Tensor:
-        """[B, J, F] the jobs of shops; ``lane``: [B] their lanes, of so many."""
+        """[B, J, F] the jobs of shops, which [B] ``lane`` numbers among ``lanes``."""
 
     def choices(self, seen: Seen) -> Tensor:
         """[B, A] True for the actions that are left."""

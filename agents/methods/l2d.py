@@ -8,9 +8,9 @@ Network (GIN) over the disjunctive graph, in which an operator hears from the on
 scheduled, from the one before it on its machine; an action is a job's next operator, described by its embedding and the
 mean of all; PPO, with the decrease of a bound on the makespan as reward.
 
-Differences: the run is simulated as time goes on, so that operators start in the order of decisions, without insertion
-into earlier gaps, and schedules are non-delay (:class:`ShopFeatures`); bounds count from now, in mean run times; there
-is no batch normalisation; the heads also see the time and the environment's bound.
+Differences: decisions are taken during the simulated run, so that operators start in the order of decisions, without
+insertion into earlier gaps, and schedules are non-delay (:class:`ShopFeatures`); bounds count from now, in mean run
+times; layers have no batch normalisation; the heads also see the time and the environment's bound.
 """
 
 from __future__ import annotations

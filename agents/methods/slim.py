@@ -7,9 +7,9 @@ As there: two graph attention layers embed the operators of a shop once, with me
 between the operators of a machine; at each decision the jobs, described by the embedding of their next operator and by
 the state of the schedule, attend to each other; a feed-forward network scores them.
 
-Differences: the run is simulated as time goes on, and schedules are non-delay (:class:`ShopFeatures`); features of
-operators and jobs are others, all relative to the shop, its jobs and its machines; the policy may start as a rule; the
-best of 16 samples is imitated in place of the best of 256, and sizes are smaller, so that training takes minutes.
+Differences: decisions are taken during the simulated run, and schedules are non-delay (:class:`ShopFeatures`);
+operators and jobs have other features, all relative to the shop, its jobs and its machines; the policy may start as a
+rule; it imitates the best of 16 samples instead of 256, four times, and is smaller, so that training takes minutes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OPERATOR, STATE = 14, 19  # numbers of features of an operator, and of a job's s
 
 
 class GraphAttention(nn.Module):
-    """Graph attention layers, each of which also sees the features."""
+    """Graph attention layers, which all see the features, too."""
 
     def __init__(self, hidden: int, layers: int) -> None:
         super().__init__()

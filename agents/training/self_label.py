@@ -79,7 +79,7 @@ def sample(
 
 
 def relive(lanes: Lanes, seed: tuple[int, int], action: Int64Array, choice: BoolArray) -> list[Label]:
-    """The labels of given episodes, [T, L] each, of which every lane plays one."""
+    """The labels of L given episodes, [T, L] each."""
     begin(lanes, seed, 1)
     labels: list[Label] = [[] for _ in range(lanes.count)]
     for taken, matters in zip(action, choice, strict=True):
@@ -91,7 +91,7 @@ def relive(lanes: Lanes, seed: tuple[int, int], action: Int64Array, choice: Bool
 
 
 def _learn(network: ActorCritic, label: Label, labels: int) -> float:
-    """Add the gradient of a label's loss, one of so many; the loss."""
+    """Add the gradient of a label's loss, which is a mean over ``labels``; the loss."""
     seen = {key: np.stack([each[key] for each, _ in label]) for key in label[0][0]}
     logits, _ = network(floats(seen))
     loss = nn.functional.cross_entropy(logits, torch.tensor([action for _, action in label])) / labels
