@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from hetgym.agents.candidates import CandidatePolicy
+from hetgym.agents.lists.planner import ListPlanner
 from hetgym.agents.play import SCHEDULING, Policy
 from hetgym.agents.pretrained import load
 from hetgym.agents.regions.planner import RegionPlanner
@@ -22,6 +23,20 @@ from hetgym.sim import runtime as as_runtime
 from hetgym.sim.runtime import runtime_name
 
 LARGEST = 2_000  # Operators up to which place_v2_search leaves the classic model to the policy that was made for it
+
+
+def gnn_v1(problem: Problem, runtime: str | Runtime = "classic", samples: int = 1, seed: int = 0) -> Schedule:
+    """The pretrained list policy: a graph network looks at the problem once, and a list scheduler decodes what it says.
+
+    Args:
+        samples: number of plans, of which the best is returned; see :meth:`hetgym.agents.ListPlanner.plan`.
+        seed: seed of the draws.
+
+    Raises:
+        ConfigError: no samples.
+        OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
+    """
+    return load("gnn-v1").plan(problem, runtime=runtime, samples=samples, seed=seed)
 
 
 def place_v1(problem: Problem, passes: int = 4) -> Schedule:
@@ -111,7 +126,7 @@ def of_file(path: str) -> Baseline:
         MissingExtra: the policy needs PyTorch, which is not installed.
     """
     policy = _policy(path)
-    plan = "plan_for_runtime_by_file" if isinstance(policy, RegionPlanner) else "plan_by_file"
+    plan = "plan_for_runtime_by_file" if isinstance(policy, ListPlanner | RegionPlanner) else "plan_by_file"
     function, options = f"hetgym.agents.schedulers:{plan}", {"path": str(Path(path).resolve())}
     model = runtime_name(as_runtime(policy.arguments.get("runtime", "classic")))
     return Baseline(path, "policy", function, "trained policy", "", options, model=model)
@@ -137,7 +152,7 @@ def plan_for_runtime_by_file(problem: Problem, path: str, runtime: str | Runtime
         path: path of the policy's weights.
     """
     planner = _policy(path)
-    assert isinstance(planner, RegionPlanner)
+    assert isinstance(planner, ListPlanner | RegionPlanner)
     return planner(problem, runtime)
 
 

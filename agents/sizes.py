@@ -15,7 +15,7 @@ class Sizes:
     Attributes:
         hidden: size of the hidden layers of the heads.
         embedding: size of the encoder's embeddings; not used at the level ``candidates``.
-        layers: number of the encoder's layers; not used at the level ``candidates``.
+        layers: number of the encoder's layers, 0 for no messages; not used at the level ``candidates``.
         features: import path of the class that describes actions, derived from
             :class:`~hetgym.agents.networks.ActionFeatures`, such as ``my_package.module:Attention``; empty for that
             class itself.
@@ -31,6 +31,6 @@ class Sizes:
 
     def __post_init__(self) -> None:
         for name in ("hidden", "embedding", "layers"):
-            check_number(getattr(self, name), name, ConfigError, minimum=1, maximum=4096)
+            check_number(getattr(self, name), name, ConfigError, minimum=name != "layers", maximum=4096)
         if self.features and ":" not in self.features:
             raise ConfigError(f"features is {shown(self.features)}; it must be an import path, such as 'module:Name'")

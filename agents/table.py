@@ -7,6 +7,7 @@ from typing import Any
 from hetgym.planning.baseline import Baseline
 
 _CORSINI = "hetgym; self-labelling after Corsini et al., NeurIPS 2024; roll-outs after PEFT"
+_LISTS = "hetgym: a graph network, decoded by list scheduling; REINFORCE after Williams, Machine Learning 8, 1992"
 _OUTCOMES = "hetgym: region annealing whose regions a network proposes"
 
 
@@ -25,6 +26,7 @@ ROWS: tuple[Baseline, ...] = (
         kind="rule",
         aliases={"dispatch-v2": ""},
     ),
+    _row("gnn-v1", "gnn_v1", _LISTS, "O(n d (h^2 + e))"),
     _row("place-v1", "place_v1", _CORSINI, "O(n p (e p + h^2))"),
     _row("place-v1-search", "place_v1_search", _CORSINI, "O(trials (e + n))"),
     _row("place-v2", "place_v2", _OUTCOMES, "O(n^2), more where trials end late"),

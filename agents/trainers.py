@@ -29,6 +29,14 @@ ALGORITHMS.update(
             env="HetSchedule-v0",
             reads=(),
         ),
+        "list-gradient": Algorithm(
+            "hetgym.agents.training.settings:ListGradientSettings",
+            "hetgym.agents.training.list_gradient:train",
+            "REINFORCE through a list scheduler, and imitation of searched plans: the policy gnn-v1",
+            shares=False,
+            env="HetSchedule-v0",
+            reads=(),
+        ),
         "move-outcomes": Algorithm(
             "hetgym.agents.training.settings:OutcomeSettings",
             "hetgym.agents.training.outcomes:train",

@@ -43,9 +43,12 @@ def encoder_weights(state: Mapping[str, npt.NDArray[np.float32]]) -> EncoderWeig
 
     layers = sum(name.endswith(".norm.weight") for name in state if name.startswith(prefix))
 
-    def each(*names: str) -> FloatArray:
-        found = [[get(f"layers.{k}.{name}") for name in names] for k in range(layers)]
-        return np.ascontiguousarray(np.array(found if len(names) > 1 else [row[0] for row in found]))
+    size = len(get("embed.2.bias"))
+
+    def each(*names: str, of: tuple[int, ...] = (size,)) -> FloatArray:
+        found = [get(f"layers.{k}.{name}") for k in range(layers) for name in names]
+        kinds = (len(names),) if len(names) > 1 else ()
+        return np.ascontiguousarray(np.array(found).reshape(layers, *kinds, *(found[0].shape if found else of)))
 
     return EncoderWeights(
         get("embed.0.weight"),
@@ -54,12 +57,12 @@ def encoder_weights(state: Mapping[str, npt.NDArray[np.float32]]) -> EncoderWeig
         get("embed.2.bias"),
         each("norm.weight"),
         each("norm.bias"),
-        each("inputs.node.weight", "outputs.node.weight"),
+        each("inputs.node.weight", "outputs.node.weight", of=(2 * size, size)),
         each("inputs.node.bias", "outputs.node.bias"),
-        each("inputs.edge.weight", "outputs.edge.weight"),
-        each("update.0.weight"),
+        each("inputs.edge.weight", "outputs.edge.weight", of=(1, size)),
+        each("update.0.weight", of=(5 * size, size)),
         each("update.0.bias"),
-        each("update.2.weight"),
+        each("update.2.weight", of=(size, size)),
         each("update.2.bias"),
     )
 

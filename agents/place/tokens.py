@@ -15,6 +15,8 @@ from hetgym._types import FloatArray, IntArray
 from hetgym.graph.dataflow import Feature
 from hetgym.planning import ranks, timeline
 from hetgym.problem import Problem, ProblemArrays
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 TOKEN_FEATURES: tuple[Feature, ...] = (
     Feature("cost", "log operator", "run time on the device"),
@@ -57,8 +59,8 @@ class View(NamedTuple):
     edge_features: FloatArray  # [m, 1] features of EDGE_FEATURES
 
 
-def view(problem: Problem) -> View:
-    """Compute the place policy's view of a problem."""
+def view(problem: Problem, runtime: str | Runtime = "classic") -> View:
+    """Compute the place policy's view of a problem; HEFT and PEFT plan for the runtime."""
     n, d = problem.num_operators, problem.num_devices
     cost, able = problem.cost, np.isfinite(problem.cost)
     finite = np.where(able, cost, 0.0)
@@ -67,45 +69,47 @@ def view(problem: Problem) -> View:
     upward, tail = ranks.upward_rank(problem), np.array(ranks.optimistic_cost(problem))
     order = ranks.list_order(problem.arrays, upward)
     bonus = np.stack([tail, np.zeros((n, d)), 0.5 * tail, 0.5 * tail + 0.5 * finite])
-    heft_finish, heft, _ = _surveyed(problem, order, bonus[1])
-    peft_finish, peft, placed = _surveyed(problem, order, bonus[0])
+    heft_finish, heft, _ = surveyed(problem, order, bonus[1], runtime)
+    peft_finish, peft, placed = surveyed(problem, order, bonus[0], runtime)
     makespan = float(placed.finish.max()) if n else 0.0
     level = ranks.assigned_bottom_level(problem.arrays, peft)
     load = np.bincount(peft, weights=finite[np.arange(n), peft], minlength=d)
     whole = makespan if makespan > 0 else 1.0
     moved = _transfers(problem)
     columns = [
-        _log(cost / scale),
-        _regret(cost, scale),
-        _log(tail / scale),
-        _regret(tail, scale),
-        _regret(cost + tail, scale),
-        _regret(heft_finish, scale),
-        _regret(peft_finish, scale),
-        _regret(peft_finish + tail, scale),
+        compressed(cost / scale),
+        regret(cost, scale),
+        compressed(tail / scale),
+        regret(tail, scale),
+        regret(cost + tail, scale),
+        regret(heft_finish, scale),
+        regret(peft_finish, scale),
+        regret(peft_finish + tail, scale),
         np.eye(d)[heft],
         np.eye(d)[peft],
-        _log(upward / scale)[:, None],
-        _log(ranks.downward_rank(problem) / scale)[:, None],
-        _log(np.maximum(makespan - placed.start - level, 0.0) / scale)[:, None],
+        compressed(upward / scale)[:, None],
+        compressed(ranks.downward_rank(problem) / scale)[:, None],
+        compressed(np.maximum(makespan - placed.start - level, 0.0) / scale)[:, None],
         (placed.start / whole)[:, None],
         np.diff(problem.predecessors.pointer)[:, None] / 4,
         np.diff(problem.successors.pointer)[:, None] / 4,
         load / whole,
-        _log(finite.sum(axis=0) / np.maximum(able.sum(axis=0), 1) / scale),
-        _log(moved[0] / scale),
-        _log(moved[1] / scale),
+        compressed(finite.sum(axis=0) / np.maximum(able.sum(axis=0), 1) / scale),
+        compressed(moved[0] / scale),
+        compressed(moved[1] / scale),
     ]
     tokens = np.minimum(np.stack(np.broadcast_arrays(*columns), -1), LIMIT)
-    return View(order, scale, bonus, tail, tokens, _log(problem.mean_communication / scale)[:, None])
+    return View(order, scale, bonus, tail, tokens, compressed(problem.mean_communication / scale)[:, None])
 
 
-def _log(x: FloatArray) -> FloatArray:
+def compressed(x: FloatArray) -> FloatArray:
+    """The logarithm of 1 + x, 0 for negative x."""
     found: FloatArray = np.log1p(np.maximum(x, 0.0))
     return found
 
 
-def _regret(x: FloatArray, scale: float) -> FloatArray:
+def regret(x: FloatArray, scale: float) -> FloatArray:
+    """[n, d] x over its least value of a row, in units of the scale."""
     found: FloatArray = (x - x.min(axis=1, keepdims=True)) / scale
     return found
 
@@ -121,10 +125,15 @@ def _transfers(problem: Problem) -> FloatArray:
     return found
 
 
-def _surveyed(problem: Problem, order: IntArray, bonus: FloatArray) -> tuple[FloatArray, IntArray, timeline.Timeline]:
-    """Finish times on each device while a heuristic schedules [n, d], its schedule's devices [n], and its timeline."""
+def surveyed(
+    problem: Problem, order: IntArray, bonus: FloatArray, runtime: str | Runtime
+) -> tuple[FloatArray, IntArray, timeline.Timeline]:
+    """Finish times on each device while a heuristic schedules [n, d], its schedule's devices [n], and its timeline.
+
+    The heuristic takes operators in a given order, each to the device of least finish plus ``bonus``, [n, d] [s].
+    """
     n, d = problem.num_operators, problem.num_devices
-    finish, placed = np.empty((n, d)), timeline.new_timeline(problem)
+    finish, placed = np.empty((n, d)), timeline.new_timeline(problem, as_runtime(runtime))
     _survey(problem.arrays, order, bonus, placed, finish)
     return finish, placed.assignment, placed
 
@@ -140,7 +149,7 @@ def _survey(p: ProblemArrays, order: IntArray, bonus: FloatArray, t: timeline.Ti
             if duration == np.inf:
                 continue
             ready = timeline.data_ready(p, t, operator, device)
-            start = timeline.earliest_start(t, device, ready, duration, insertion)
+            start = timeline.start_after(p, t, operator, device, ready, insertion)
             finish[operator, device] = start + duration
             key = start + duration + bonus[operator, device]
             if best_device < 0 or key < best_key:

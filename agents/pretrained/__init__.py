@@ -11,6 +11,8 @@ from typing import Literal, overload
 from hetgym.agents import candidates
 from hetgym.agents.artefact import HUB_CARD, HUB_WEIGHTS, NETWORK_FORMAT, PolicyFiles, read_card, read_policy
 from hetgym.agents.candidates import CandidatePolicy, PipelinePolicy, SchedulePolicy, SplitPolicy
+from hetgym.agents.lists import planner as lists
+from hetgym.agents.lists.planner import ListPlanner
 from hetgym.agents.place import planner as place
 from hetgym.agents.place.planner import PlacePlanner
 from hetgym.agents.play import Policy
@@ -23,7 +25,7 @@ from hetgym.errors import ConfigError, HetgymWarning, unknown_name
 
 FOLDER = Path(__file__).parent
 
-FILES: tuple[PolicyFiles[Policy], ...] = (place.FILES, regions.FILES, splits.FILES, candidates.FILES)
+FILES: tuple[PolicyFiles[Policy], ...] = (lists.FILES, place.FILES, regions.FILES, splits.FILES, candidates.FILES)
 """The formats of compiled policies."""
 
 CASES: dict[str, tuple[str, ...]] = {
@@ -40,6 +42,8 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 
 
+@overload
+def load(policy: Literal["gnn-v1"]) -> ListPlanner: ...
 @overload
 def load(policy: Literal["place-v1"]) -> PlacePlanner: ...
 @overload
@@ -59,9 +63,10 @@ def load(policy: str | Path) -> Policy:
             layout of the Hugging Face Hub (:func:`~hetgym.agents.write_hub_folder`).
 
     Returns:
-        A :class:`~hetgym.agents.PlacePlanner` for ``place-v1``, a :class:`~hetgym.agents.RegionPlanner` for
-        ``place-v2``, a :class:`~hetgym.agents.SplitPlanner` for ``split-v2``; :class:`~hetgym.agents.Policy` describes
-        the common interface. For a former name of a rule, :func:`~hetgym.agents.rule` and a warning.
+        A :class:`~hetgym.agents.ListPlanner` for ``gnn-v1``, a :class:`~hetgym.agents.PlacePlanner` for ``place-v1``, a
+        :class:`~hetgym.agents.RegionPlanner` for ``place-v2``, a :class:`~hetgym.agents.SplitPlanner` for ``split-v2``;
+        :class:`~hetgym.agents.Policy` describes the common interface. For a former name of a rule,
+        :func:`~hetgym.agents.rule` and a warning.
 
     Raises:
         UnknownName: no shipped policy of that name.
@@ -119,7 +124,7 @@ def replay(policy: Policy, case: str) -> float:
     from hetgym.workloads import textbook
 
     network, _, platform = case.partition(" on ")
-    if isinstance(policy, PlacePlanner | RegionPlanner):
+    if isinstance(policy, ListPlanner | PlacePlanner | RegionPlanner):
         return policy.plan(textbook(case)).makespan
     if isinstance(policy, SplitPlanner | SplitPolicy):
         return policy.plan(load_graph(network, batch=8), load_platform(platform), costs="roofline").makespan

@@ -12,10 +12,16 @@ from hetgym._input.config import check_number, read
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.workloads import RandomMix, RealMix
+from hetgym.workloads.generated_mix import GeneratedMix
 from hetgym.workloads.job_shops import JobShops
 
-Distribution = RandomMix | RealMix | JobShops
-KINDS: dict[str, type[Distribution]] = {"random": RandomMix, "real": RealMix, "job-shops": JobShops}
+Distribution = RandomMix | GeneratedMix | RealMix | JobShops
+KINDS: dict[str, type[Distribution]] = {
+    "random": RandomMix,
+    "generated": GeneratedMix,
+    "real": RealMix,
+    "job-shops": JobShops,
+}
 """Distributions from which a part of a curriculum can be drawn."""
 
 
@@ -30,7 +36,7 @@ class Part:
     def __post_init__(self) -> None:
         check_number(self.count, "count", ConfigError, minimum=1, maximum=1_000_000)
         if self.kind not in KINDS:
-            raise ConfigError(f"a part of a curriculum is {', '.join(KINDS)}, not {self.kind!r}")
+            raise ConfigError(f"a part of a curriculum is one of {', '.join(KINDS)}, not {self.kind!r}")
         self.distribution()
 
     def distribution(self) -> Distribution:

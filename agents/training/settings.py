@@ -162,3 +162,39 @@ class SplitOutcomeSettings:
             raise ConfigError(f"plans is {self.plans}; expected two positive numbers, the smaller one first")
         if self.zoo > 0.0 and not (self.networks and self.batches and self.platforms):
             raise ConfigError("networks, batches and platforms must not be empty")
+
+
+@dataclass(frozen=True)
+class ListGradientSettings:
+    """Settings of list gradients, besides those that every recipe has.
+
+    Raises:
+        ConfigError: a number out of its range, or nothing to train on.
+        UnknownName: no such runtime.
+    """
+
+    curriculum: tuple[Part, ...] = (Part("random", 400),)  # parts of the curriculum
+    runtimes: tuple[str, ...] = ("links",)  # names of the runtimes for which problems are planned, in turn
+    linear: bool = False  # true for a linear map of an operator's own features in place of the network
+    problems: int = 10  # number of problems of an update
+    samples: int = 24  # number of schedules of each
+    imitation: float = 4.0  # weight of the plan to imitate at first, over the number of operators
+    until: float = 0.67  # share of the updates after which that weight is 0
+    effort: int = 100_000  # number of operators that the search for such a plan launches in trials
+    learning_rate: float = 1e-3  # of Adam; decreases along a cosine
+    warm_up: int = 30  # number of updates over which the learning rate increases
+    clip: float = 1.0  # largest norm of the gradient
+
+    def __post_init__(self) -> None:
+        for name in ("problems", "warm_up"):
+            check_number(getattr(self, name), name, ConfigError, minimum=1)
+        check_number(self.samples, "samples", ConfigError, minimum=2)
+        check_number(self.effort, "effort", ConfigError)
+        check_number(self.imitation, "imitation", ConfigError)
+        check_number(self.until, "until", ConfigError, maximum=1.0)
+        for name in ("learning_rate", "clip"):
+            check_number(getattr(self, name), name, ConfigError, positive=True)
+        if not self.curriculum or not self.runtimes:
+            raise ConfigError("curriculum and runtimes must not be empty")
+        for name in self.runtimes:
+            runtime(name)

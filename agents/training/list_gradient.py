@@ -1,0 +1,176 @@
+r"""List gradient: REINFORCE through the list scheduler that decodes a network's outputs, with a decaying imitation.
+
+Top to bottom:
+
+1. Draw a fixed set of problems. Each update takes some of them, all with equally many devices.
+2. The network looks at them in one pass. For each, the decoder draws schedules, which the simulator prices, and returns
+   the gradients of their log-probabilities by the outputs.
+3. The gradient of the loss by the outputs is :math:`-\frac1K \sum_k A_k \nabla \log \pi(s_k)`, with the advantage
+   :math:`A_k` of a schedule: how much shorter it is than the mean of the :math:`K` schedules, over their deviation
+   (Williams, Machine Learning 8, 1992). To that comes :math:`-\frac{\lambda}{n} \nabla \log \pi(s^*)` for the plan
+   :math:`s^*` of a search, with a weight :math:`\lambda` that falls to 0. PyTorch takes it from there through the
+   network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hetgym._types import FloatArray, IntArray
+from hetgym.agents.evaluation import Evaluator
+from hetgym.agents.lists import decoder
+from hetgym.agents.lists import planner as lists
+from hetgym.agents.lists.planner import ListPlanner, priced
+from hetgym.agents.lists.tokens import EDGE_FEATURES, TOKEN_FEATURES, View, view
+from hetgym.agents.networks._torch import Tensor, nn, torch
+from hetgym.agents.networks.lists import ListNetwork
+from hetgym.agents.pretrained import load
+from hetgym.agents.run import TrainingRun
+from hetgym.agents.sizes import Sizes
+from hetgym.agents.training.curriculum import draw
+from hetgym.agents.training.settings import ListGradientSettings
+from hetgym.agents.training.trainer import Learner, Trained, improve
+from hetgym.planning.ranks import assigned_bottom_level, list_order
+from hetgym.planning.timeline import new_timeline
+from hetgym.problem import Problem
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
+
+STEADY = 0.003  # added to the deviation of the makespans, relative to their mean, before advantages are divided by it
+
+
+@dataclass
+class Lesson:
+    """A problem of the curriculum with the plan to imitate."""
+
+    problem: Problem  # the problem
+    runtime: Runtime  # the runtime for which it is planned
+    view: View | None = None  # the policy's view of it, after the first visit
+    turns: IntArray | None = None  # [n] operators of the plan to imitate in their order; None before it is needed
+    devices: IntArray | None = None  # [n] their devices
+
+
+class ListGradient(Learner):
+    """A training in progress; for arguments see :class:`~hetgym.agents.training.trainer.Learner`."""
+
+    settings: ListGradientSettings
+    network: ListNetwork
+
+    def __init__(self, settings: ListGradientSettings, updates: int, sizes: Sizes, seed: int = 0) -> None:
+        super().__init__(settings, updates, sizes, seed)
+        runtimes = [as_runtime(name) for name in settings.runtimes]
+        self.lessons = [
+            Lesson(problem, runtimes[k % len(runtimes)]) for k, problem in enumerate(draw(settings.curriculum, seed))
+        ]
+        by_devices: dict[int, list[int]] = {}
+        for k, lesson in enumerate(self.lessons):
+            by_devices.setdefault(lesson.problem.num_devices, []).append(k)
+        self.groups = [np.array(by_devices[d]) for d in sorted(by_devices)]
+
+    def new_network(self, sizes: Sizes) -> ListNetwork:
+        """The untrained network."""
+        hidden = 0 if self.settings.linear else sizes.embedding
+        return ListNetwork(len(TOKEN_FEATURES), len(EDGE_FEATURES), hidden, sizes.layers)
+
+    def advance(self) -> dict[str, float]:
+        """Make one update.
+
+        Returns ``gradient``, its norm; and ``best``, the least makespan of the schedules of a problem over their mean.
+        """
+        settings, rng = self.settings, np.random.default_rng([self.seed, 1, self.update])
+        lessons = [self.lessons[k] for k in self._chosen(rng)]
+        weight = settings.imitation * max(0.0, 1.0 - self.update / max(1.0, settings.until * self.updates))
+        for lesson in lessons:
+            lesson.view = lesson.view or view(lesson.problem, lesson.runtime)
+            if weight > 0 and lesson.turns is None:
+                self._label(lesson)
+        outputs = look(self.network, lessons)
+        parts = outputs.detach().double().split([lesson.problem.num_operators for lesson in lessons])
+        played = [
+            gradient(lesson, part.numpy(), settings.samples, weight, rng)
+            for lesson, part in zip(lessons, parts, strict=True)
+        ]
+        slope = np.concatenate([found for found, _ in played]) / len(lessons)
+        self.optimizer.zero_grad()
+        outputs.backward(torch.from_numpy(slope).float())
+        norm = nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip)
+        pace = min(1.0, (self.update + 1) / settings.warm_up) * 0.5 * (1.0 + np.cos(np.pi * self.update / self.updates))
+        for group in self.optimizer.param_groups:
+            group["lr"] = settings.learning_rate * max(pace, 0.01)
+        self.optimizer.step()
+        self.update += 1
+        return {"gradient": float(norm), "best": float(np.mean([best for _, best in played]))}
+
+    def _chosen(self, rng: np.random.Generator) -> IntArray:
+        """Numbers of the problems of an update, all with equally many devices."""
+        shares = np.array([len(group) for group in self.groups], float)
+        group = self.groups[int(rng.choice(len(shares), p=shares / shares.sum()))]
+        found: IntArray = rng.choice(group, min(self.settings.problems, len(group)), replace=False)
+        return found
+
+    def _label(self, lesson: Lesson) -> None:
+        """Search for a plan to imitate; its operators take their turns by the bottom levels of its devices."""
+        plan = load("place-v2").plan(lesson.problem, runtime=lesson.runtime, operators=self.settings.effort)
+        lesson.devices = np.array(plan.assignment, np.int32)
+        lesson.turns = list_order(lesson.problem.arrays, assigned_bottom_level(lesson.problem.arrays, lesson.devices))
+
+
+def look(network: ListNetwork, lessons: list[Lesson]) -> Tensor:
+    """[N, width] outputs for the operators of some problems, one problem after the other."""
+    tokens, edges, features, graph, base, first = [], [], [], [], [], 0
+    for number, lesson in enumerate(lessons):
+        seen, problem = lesson.view, lesson.problem
+        assert seen is not None
+        tokens.append(seen.tokens)
+        edges.append(np.stack([problem.edge_source, problem.edge_target]).astype(np.int64) + first)
+        features.append(seen.edge_features)
+        graph.append(np.full(problem.num_operators, number))
+        base.append(np.concatenate([seen.priority[:, None], seen.bonus], 1))
+        first += problem.num_operators
+    pairs, between, begin = (torch.from_numpy(np.concatenate(part)).float() for part in (tokens, features, base))
+    ends, which = torch.from_numpy(np.concatenate(edges, 1)), torch.from_numpy(np.concatenate(graph))
+    found: Tensor = network(pairs, ends, between, which, begin)
+    return found
+
+
+def gradient(
+    lesson: Lesson, outputs: FloatArray, samples: int, imitation: float, rng: np.random.Generator
+) -> tuple[FloatArray, float]:
+    """[n, width] gradient of the loss by the outputs on a problem, and the best makespan over the mean."""
+    problem = lesson.problem
+    assert lesson.view is not None
+    desk = decoder.new_desk(problem, new_timeline(problem, lesson.runtime), lesson.view.scale)
+    n = problem.num_operators
+    plans, slopes = decoder.sample_with_gradients(problem, desk, outputs, rng.random((samples, n, 2)))
+    makespans = priced(problem, lesson.runtime, plans)
+    relative = makespans / makespans.mean() - 1.0
+    advantage = -relative / (relative.std() + STEADY)
+    found = -np.tensordot(advantage, slopes, 1) / samples
+    if imitation > 0:
+        assert lesson.turns is not None and lesson.devices is not None
+        found -= imitation / n * decoder.gradient_of(problem, desk, outputs, lesson.turns, lesson.devices)
+    return found, float(makespans.min() / makespans.mean())
+
+
+class TrainedLists(Trained):
+    """A trained list policy; for arguments see :class:`~hetgym.agents.training.trainer.Trained`."""
+
+    files = lists.FILES
+
+    def makespans(self, planner: ListPlanner, evaluator: Evaluator) -> list[float]:
+        """Makespans [s] of the policy's plans for the held-out problems, each of one greedy pass."""
+        lanes: Any = evaluator.lanes
+        runtime = lanes.rules.simulated
+        return [planner.plan(problem, runtime=runtime).makespan for problem in evaluator.problems()]
+
+
+def train(run: TrainingRun) -> ListNetwork:
+    """Train by list gradients; steps of the recipe are updates. See :attr:`hetgym.agents.Algorithm.trainer`."""
+    recipe = run.recipe
+    run.wrap = TrainedLists
+    training = ListGradient(recipe.parsed_settings(), recipe.steps, recipe.network, recipe.seed)
+    network: ListNetwork = improve(run, training, training.advance)
+    return network

@@ -1,0 +1,81 @@
+"""Training list policies."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from hetgym.agents import TrainingRun, load, load_recipe
+from hetgym.agents.lists.planner import ListPlanner
+from hetgym.agents.sizes import Sizes
+from hetgym.agents.training.curriculum import Part
+from hetgym.agents.training.list_gradient import ListGradient
+from hetgym.agents.training.settings import ListGradientSettings
+from hetgym.agents.training.trainer import arrays
+from hetgym.errors import ConfigError
+
+SIZES = Sizes(embedding=8, layers=1)
+SMALL = (Part("random", 6, {"operators": [8, 12], "devices": 2}), Part("random", 3, {"operators": [8, 12]}))
+
+
+def training(updates: int, **changes: Any) -> ListGradient:
+    given: dict[str, Any] = {"curriculum": SMALL, "problems": 3, "samples": 8, "effort": 500, "warm_up": 1}
+    return ListGradient(ListGradientSettings(**(given | changes)), updates, SIZES, 3)
+
+
+def excess(learner: ListGradient) -> float:
+    """Mean makespan of greedy plans for the lessons, over those of the untrained policy."""
+    policy, before = (ListPlanner(arrays(each.network)) for each in (learner, training(1)))
+    ratios = [
+        policy.plan(lesson.problem, runtime=lesson.runtime).makespan
+        / before.plan(lesson.problem, runtime=lesson.runtime).makespan
+        for lesson in learner.lessons
+    ]
+    return float(np.mean(ratios))
+
+
+@pytest.mark.parametrize("imitation", [0.0, 1.0])
+def test_plans_for_its_lessons_become_shorter(imitation: float) -> None:
+    learner = training(80, imitation=imitation, learning_rate=1e-2, samples=24)
+    while learner.update < learner.updates:
+        learner.advance()
+    assert excess(learner) < 0.99
+
+
+def test_an_update_has_equally_many_devices() -> None:
+    learner = training(4)
+    for seed in range(20):
+        chosen = [learner.lessons[k] for k in learner._chosen(np.random.default_rng(seed))]
+        assert len(chosen) == 3 and len({lesson.problem.num_devices for lesson in chosen}) == 1
+
+
+def test_a_killed_run_ends_with_the_same_weights(tmp_path: Any) -> None:
+    settings = {"curriculum": [{"kind": "random", "count": 4, "arguments": {"operators": [8, 10]}}], "problems": 2}
+    recipe = load_recipe(
+        "gnn", steps=6, checkpoint_every=2, network={"embedding": 8, "layers": 1},
+        settings=settings | {"samples": 4, "effort": 200},
+        evaluation={"every": 3, "episodes": 2, "baselines": ["reference"]},
+    )  # fmt: skip
+    whole = TrainingRun(recipe, tmp_path / "whole").train()
+
+    def stop(step: int, judged: Any) -> None:
+        if step == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        TrainingRun(recipe, tmp_path / "killed", watch=stop).train()
+    resumed = TrainingRun(recipe, tmp_path / "killed")
+    assert resumed.checkpoint is not None and resumed.checkpoint.step == 4
+    again = resumed.train()
+    for one, other in zip(whole.state_dict().values(), again.state_dict().values(), strict=True):
+        assert torch.equal(one, other)
+    assert isinstance(load(tmp_path / "killed" / "policy.safetensors"), ListPlanner)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"samples": 1}, {"until": 2.0}, {"imitation": -1.0}, {"curriculum": ()}, {"learning_rate": 0.0}]
+)
+def test_settings_are_checked(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        ListGradientSettings(**wrong)
