@@ -29,7 +29,7 @@ def gnn_v1(problem: Problem, runtime: str | Runtime = "classic", samples: int = 
     """The pretrained list policy: a graph network looks at the problem once, and a list scheduler decodes what it says.
 
     Args:
-        samples: number of plans, of which the best is returned; see :meth:`hetgym.agents.ListPlanner.plan`.
+        samples: number of plans; the best is returned. See :meth:`hetgym.agents.ListPlanner.plan`.
         seed: seed of the draws.
 
     Raises:
