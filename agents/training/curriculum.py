@@ -14,13 +14,15 @@ from hetgym.problem import Problem
 from hetgym.workloads import RandomMix, RealMix
 from hetgym.workloads.generated_mix import GeneratedMix
 from hetgym.workloads.job_shops import JobShops
+from hetgym.workloads.tiled_mix import TiledMix
 
-Distribution = RandomMix | GeneratedMix | RealMix | JobShops
+Distribution = RandomMix | GeneratedMix | RealMix | JobShops | TiledMix
 KINDS: dict[str, type[Distribution]] = {
     "random": RandomMix,
     "generated": GeneratedMix,
     "real": RealMix,
     "job-shops": JobShops,
+    "tiled": TiledMix,
 }
 """Distributions from which a part of a curriculum can be drawn."""
 

@@ -19,7 +19,9 @@ from hetgym.graph.generators import (
     inception_like,
     layered,
     lstm_grid,
+    lu,
     mixture_of_experts,
+    qr,
     sharded_product,
     transformer,
 )
@@ -204,6 +206,52 @@ def test_cholesky_dependencies_by_hand():
     }
 
 
+@pytest.mark.parametrize("tiles", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize(
+    ("make", "panel", "flops"),
+    [(lu, {"getrf": 0, "trsm": 2, "gemm": 3}, 2 / 3), (qr, {"geqrt": 0, "unmqr": 1, "tsqrt": 1, "tsmqr": 3}, 4 / 3)],
+)
+def test_lu_and_qr_counts(make, panel, flops, tiles):
+    """``panel``: 0 for a task of each step, 1 for one of each row below it, 2 for two of these, 3 for each tile."""
+    graph, pairs = make(tiles, tile=4), tiles * (tiles - 1) // 2
+    updates = pairs * (2 * tiles - 1) // 3
+    kinds = [operator.name.partition("(")[0] for operator in graph.operators]
+    counts = tiles, pairs, 2 * pairs, updates
+    assert {k: kinds.count(k) for k in panel} == {k: counts[panel[k]] for k in panel}
+    old = updates - (tiles - 1) ** 2  # updates of tiles that an earlier step updated
+    assert len(graph.edges) == (tiles - 1) ** 2 + 2 * pairs + 2 * updates + old
+    assert graph.depth.max() == 3 * (tiles - 1)
+    assert (graph.edge_bytes == 4 * 4 * 8).all()
+    assert graph.flops.sum() == pytest.approx(flops * (4.0 * tiles) ** 3)  # the classic counts, exactly
+
+
+def test_lu_and_qr_dependencies_by_hand():
+    assert edge_set(lu(2)) == {
+        ("getrf(0)", "trsm(0,1)"),
+        ("getrf(0)", "trsm(1,0)"),
+        ("trsm(0,1)", "gemm(1,1,0)"),
+        ("trsm(1,0)", "gemm(1,1,0)"),
+        ("gemm(1,1,0)", "getrf(1)"),
+    }
+    assert {(a, b) for a, b in edge_set(qr(3)) if b.startswith("ts")} == {
+        ("geqrt(0)", "tsqrt(1,0)"),
+        ("tsqrt(1,0)", "tsqrt(2,0)"),  # the triangle of the diagonal tile
+        ("unmqr(0,1)", "tsmqr(1,1,0)"),
+        ("tsqrt(1,0)", "tsmqr(1,1,0)"),
+        ("unmqr(0,2)", "tsmqr(1,2,0)"),
+        ("tsqrt(1,0)", "tsmqr(1,2,0)"),
+        ("tsmqr(1,1,0)", "tsmqr(2,1,0)"),  # the tile of the first row
+        ("tsqrt(2,0)", "tsmqr(2,1,0)"),
+        ("tsmqr(1,2,0)", "tsmqr(2,2,0)"),
+        ("tsqrt(2,0)", "tsmqr(2,2,0)"),
+        ("geqrt(1)", "tsqrt(2,1)"),
+        ("tsmqr(2,1,0)", "tsqrt(2,1)"),
+        ("tsqrt(2,1)", "tsmqr(2,2,1)"),
+        ("unmqr(1,2)", "tsmqr(2,2,1)"),
+        ("tsmqr(2,2,0)", "tsmqr(2,2,1)"),
+    }
+
+
 @pytest.mark.parametrize("size", [2, 3, 5, 10])
 def test_gaussian_elimination(size):
     graph = gaussian_elimination(size, block=2)
@@ -342,6 +390,8 @@ def test_names_and_parameters_are_checked():
         ("inception_like", {"branches": (3, 2)}, "most of branches is 2; it must be a whole number of at least 3"),
         ("inception_like", {"length": 3}, "length is 3; it must be a pair, the fewest and the most"),
         ("cholesky", {"tiles": -1}, "cholesky: tiles is -1"),
+        ("lu", {"tiles": 0}, "lu: tiles is 0"),
+        ("qr", {"tile": 0}, "qr: tile is 0"),
         ("fft", {"points": 12}, "fft: points is 12; it must be a power of two"),
         ("gaussian_elimination", {"size": 1}, "size is 1; it must be a whole number of at least 2"),
         ("transformer", {"heads": 7}, "hidden is 256, which 7 heads do not divide"),

@@ -13,7 +13,7 @@ import numpy as np
 from hetgym.errors import ConfigError, suggestion, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.generators.language_model import language_model
-from hetgym.graph.generators.linear_algebra import cholesky, fft, gaussian_elimination
+from hetgym.graph.generators.linear_algebra import cholesky, fft, gaussian_elimination, lu, qr
 from hetgym.graph.generators.networks import inception, lstm_grid, mixture_of_experts, sharded_product, transformer
 from hetgym.graph.generators.topologies import daggen, fork_join, inception_like, layered
 
@@ -21,7 +21,8 @@ GENERATORS: dict[str, Callable[..., DataflowGraph]] = {
     "cholesky": cholesky, "daggen": daggen, "fft": fft, "fork_join": fork_join,
     "gaussian_elimination": gaussian_elimination, "inception": inception, "inception_like": inception_like,
     "language_model": language_model, "layered": layered, "lstm_grid": lstm_grid,
-    "mixture_of_experts": mixture_of_experts, "sharded_product": sharded_product, "transformer": transformer,
+    "lu": lu, "mixture_of_experts": mixture_of_experts, "qr": qr, "sharded_product": sharded_product,
+    "transformer": transformer,
 }  # fmt: skip
 """Name -> generator."""
 
@@ -61,5 +62,6 @@ def generate_graph(name: str, rng: np.random.Generator | None = None, **paramete
 
 __all__ = [
     "GENERATORS", "cholesky", "daggen", "fft", "fork_join", "gaussian_elimination", "generate_graph", "inception",
-    "inception_like", "language_model", "layered", "lstm_grid", "mixture_of_experts", "sharded_product", "transformer",
+    "inception_like", "language_model", "layered", "lstm_grid", "lu", "mixture_of_experts", "qr", "sharded_product",
+    "transformer",
 ]  # fmt: skip

@@ -31,6 +31,22 @@ class _Tasks:
         return task_graph(name, work, table[:, 0], table[:, 1], table[:, 2], list(self.ids))
 
 
+class _Tiles(_Tasks):
+    """Collector of tasks that each write a tile, and read tiles as their last writers left them."""
+
+    def __init__(self, tile: int) -> None:
+        super().__init__()
+        self.size = tile * tile * _DOUBLE
+        self.last: dict[tuple[int, int], str] = {}  # tile -> the task that wrote it last
+
+    def update(self, name: str, flops: float, written: tuple[int, int], *read: tuple[int, int], task: str = "") -> str:
+        """Add a task, and return its name; it may also read what an earlier ``task`` wrote."""
+        producers = [self.last[at] for at in (written, *read) if at in self.last] + [task] * bool(task)
+        self.add(name, flops, dict.fromkeys(producers, self.size))
+        self.last[written] = name
+        return name
+
+
 def cholesky(tiles: int = 8, tile: int = 512) -> DataflowGraph:
     """Tiled Cholesky factorisation, right-looking (Buttari et al., Parallel Computing 35(1), 2009).
 
@@ -45,23 +61,72 @@ def cholesky(tiles: int = 8, tile: int = 512) -> DataflowGraph:
     """
     whole("cholesky: tiles", tiles)
     bounded("cholesky", tiles**3 / 6, tiles**3 / 2)
-    cube, size = float(whole("cholesky: tile", tile)) ** 3, tile * tile * _DOUBLE
-    tasks = _Tasks()
-    last: dict[tuple[int, int], str] = {}  # tile -> the task that wrote it last
-
-    def update(name: str, flops: float, written: tuple[int, int], *others: tuple[int, int]) -> None:
-        tasks.add(name, flops, {last[at]: size for at in (written, *others) if at in last})
-        last[written] = name
-
+    cube, tasks = float(whole("cholesky: tile", tile)) ** 3, _Tiles(tile)
     for k in range(tiles):
-        update(f"potrf({k})", cube / 3, (k, k))
+        tasks.update(f"potrf({k})", cube / 3, (k, k))
         for i in range(k + 1, tiles):
-            update(f"trsm({i},{k})", cube, (i, k), (k, k))
+            tasks.update(f"trsm({i},{k})", cube, (i, k), (k, k))
         for i in range(k + 1, tiles):
-            update(f"syrk({i},{k})", cube, (i, i), (i, k))
+            tasks.update(f"syrk({i},{k})", cube, (i, i), (i, k))
             for j in range(k + 1, i):
-                update(f"gemm({i},{j},{k})", 2 * cube, (i, j), (i, k), (j, k))
+                tasks.update(f"gemm({i},{j},{k})", 2 * cube, (i, j), (i, k), (j, k))
     return tasks.graph("cholesky")
+
+
+def lu(tiles: int = 8, tile: int = 512) -> DataflowGraph:
+    """Tiled LU factorisation without pivoting, right-looking (Buttari et al., Parallel Computing 35(1), 2009).
+
+    T tiles per side give T getrf, T(T-1) trsm and T(T-1)(2T-1)/6 gemm tasks, whose FLOPs sum to 2/3 (T tile)³.
+
+    Args:
+        tiles: tiles per side, T.
+        tile: rows and columns of a tile of float64 numbers.
+
+    >>> lu(4)
+    DataflowGraph('lu', 30 operators, 54 edges)
+    """
+    whole("lu: tiles", tiles)
+    bounded("lu", tiles**3 / 3, tiles**3)
+    cube, tasks = float(whole("lu: tile", tile)) ** 3, _Tiles(tile)
+    for k in range(tiles):
+        tasks.update(f"getrf({k})", cube * 2 / 3, (k, k))
+        for i in range(k + 1, tiles):
+            tasks.update(f"trsm({k},{i})", cube, (k, i), (k, k))  # of the row
+            tasks.update(f"trsm({i},{k})", cube, (i, k), (k, k))  # of the column
+        for i in range(k + 1, tiles):
+            for j in range(k + 1, tiles):
+                tasks.update(f"gemm({i},{j},{k})", 2 * cube, (i, j), (i, k), (k, j))
+    return tasks.graph("lu")
+
+
+def qr(tiles: int = 8, tile: int = 512) -> DataflowGraph:
+    """Tiled QR factorisation by a flat tree of eliminations (Buttari et al., Parallel Computing 35(1), 2009).
+
+    T tiles per side give T geqrt, T(T-1)/2 unmqr, T(T-1)/2 tsqrt and T(T-1)(2T-1)/6 tsmqr tasks. These take 4, 6, 6
+    and 12 thirds of tile³ FLOPs (Bouwmeester et al., SC 2011, table 1). The tsqrt tasks of a column follow one another,
+    as each updates the triangle of its diagonal tile. The reflectors of that tile are a datum of their own.
+
+    Args:
+        tiles: tiles per side, T.
+        tile: rows and columns of a tile of float64 numbers.
+
+    >>> qr(4)
+    DataflowGraph('qr', 30 operators, 54 edges)
+    """
+    whole("qr: tiles", tiles)
+    bounded("qr", tiles**3 / 3, tiles**3)
+    third, tasks = float(whole("qr: tile", tile)) ** 3 / 3, _Tiles(tile)
+    for k in range(tiles):
+        reflectors = tasks.update(f"geqrt({k})", 4 * third, (k, k))
+        for j in range(k + 1, tiles):
+            tasks.update(f"unmqr({k},{j})", 6 * third, (k, j), task=reflectors)
+        for i in range(k + 1, tiles):
+            tasks.update(f"tsqrt({i},{k})", 6 * third, (i, k), (k, k))
+            tasks.last[k, k] = f"tsqrt({i},{k})"
+            for j in range(k + 1, tiles):
+                tasks.update(f"tsmqr({i},{j},{k})", 12 * third, (i, j), (i, k), (k, j))
+                tasks.last[k, j] = f"tsmqr({i},{j},{k})"
+    return tasks.graph("qr")
 
 
 def gaussian_elimination(size: int = 10, block: int = 128) -> DataflowGraph:
