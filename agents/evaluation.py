@@ -6,6 +6,7 @@ Every policy and every baseline gets the same problems under the same conditions
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -112,16 +113,21 @@ class Evaluator:
         return lambda seen: np.where(lanes.mask > 0, seen["candidates"][..., column], np.inf).argmin(axis=1)
 
     def _scheduled(self, name: str) -> FloatArray:
-        """[E] makespans of a registered scheduler that plans for the environment's runtime if it can, under that."""
+        """[E] makespans of a registered scheduler that plans for the environment's runtime if it can, under that.
+
+        Plans do not account for noise; run times are those of the episodes.
+        """
         lanes = self.lanes
-        calm = not isinstance(lanes, DispatchLanes) or lanes.conditions.calm
+        calm = not isinstance(lanes, DispatchLanes) or replace(lanes.conditions, noise=0.0).calm
         if not isinstance(lanes, PlaceLanes | DispatchLanes | ImproveLanes) or not calm:
             raise ConfigError(
                 f"baseline {name!r}: schedulers are compared in HetSchedule-v0, HetImprove-v0, and in HetDispatch-v0 "
-                f"without noise, arrivals and changes; here there are {', '.join(IN_PLACE)}"
+                f"without arrivals and changes; here there are {', '.join(IN_PLACE)}"
             )
         try:
             scheduler, runtime = get(name), lanes.rules.simulated
         except UnknownName:
             raise unknown_name("baseline", name, [*IN_PLACE, *names()]) from None
-        return np.array([simulate(p, scheduler(p, runtime), runtime).makespan for p in self.problems()])
+        plans = [(p, scheduler(p, runtime)) for p in self.problems()]
+        runs = [lanes.drawn(k).runtime if isinstance(lanes, DispatchLanes) else runtime for k in range(lanes.count)]
+        return np.array([simulate(p, plan, run).makespan for (p, plan), run in zip(plans, runs, strict=True)])

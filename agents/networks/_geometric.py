@@ -10,11 +10,13 @@ from hetgym.errors import require
 if TYPE_CHECKING:
     MessagePassing: Any
     GATConv: Any
+    GCNConv: Any
     GINConv: Any
 else:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it compiles with torch.jit, which PyTorch deprecates
         _nn = require("torch_geometric.nn", "agents", "networks")
-    MessagePassing, GATConv, GINConv = _nn.MessagePassing, _nn.GATConv, _nn.GINConv
+    MessagePassing, GATConv = _nn.MessagePassing, _nn.GATConv
+    GCNConv, GINConv = _nn.GCNConv, _nn.GINConv
 
-__all__ = ["GATConv", "GINConv", "MessagePassing"]
+__all__ = ["GATConv", "GCNConv", "GINConv", "MessagePassing"]

@@ -76,6 +76,10 @@ class ActionFeatures(nn.Module):
         """Names of the first features of a description, which rules may weigh."""
         return self.view.columns
 
+    def head(self, hidden: int) -> nn.Module:
+        """The module that scores the described actions, with hidden layers of this size; it has their shapes."""
+        return CandidateHead(self.size, hidden)
+
     def forward(self, seen: Seen) -> tuple[Tensor, Tensor]:
         """Describe the actions; see the class for shapes."""
         mask = seen["action_mask"] > 0
@@ -108,7 +112,7 @@ def features_class(sizes: Sizes, load: bool = True) -> type[ActionFeatures]:
 class ActorCritic(nn.Module):
     r"""Scores actions and values states: :math:`\pi(a) \propto e^{s_a}`, :math:`v`.
 
-    :math:`s` is :class:`~hetgym.agents.networks.CandidateHead` and :math:`v`
+    :math:`s` is :meth:`ActionFeatures.head`, by default :class:`~hetgym.agents.networks.CandidateHead`, and :math:`v`
     :class:`~hetgym.agents.networks.ValueHead` over the :class:`ActionFeatures` of the legal actions. No
     parameter depends on the padding, so weights can be used with any. New weights give a uniform policy.
 
@@ -129,7 +133,7 @@ class ActorCritic(nn.Module):
         super().__init__()
         self.kind, self.level, self.sizes = view, level, sizes or Sizes()
         self.features = features_class(self.sizes)(view, level, self.sizes) if features is None else features
-        self.actor = CandidateHead(self.features.size, self.sizes.hidden)
+        self.actor = self.features.head(self.sizes.hidden)
         self.critic = ValueHead(self.features.size, self.sizes.hidden)
 
     @classmethod

@@ -143,6 +143,7 @@ def advantages(returns: FloatArray, of: Played, settings: ReinforceSettings) -> 
 
 
 def _imitation(log: Tensor, approved: Tensor) -> Tensor:
-    r"""The sum of :math:`-\log \pi` of what a teacher approves of, over states where it has advice."""
+    r"""The sum of :math:`-\log \pi` of what a teacher approves of, over states where it has advice that is possible."""
+    approved = approved & (log > -torch.inf)
     some = approved.any(1)
     return -torch.logsumexp(log[some].masked_fill(~approved[some], -torch.inf), -1).sum()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hetgym
 from hetgym import baselines, simulate
 from hetgym._input.config import read
 from hetgym.agents.evaluation import Evaluator
@@ -41,6 +42,14 @@ def test_runs_are_compared_under_the_runtime_of_the_environment() -> None:
     assert found.baselines["heft"].tolist() == [simulate(p, heft(p, "links"), "links").makespan for p in problems]
 
 
+def test_under_noise_a_plan_meets_the_run_times_of_the_episode() -> None:
+    """On one device every order takes the sum of the run times."""
+    problem = hetgym.Problem.from_arrays(np.array([[1.0], [2.0], [3.0]]), [])
+    found = evaluator("HetDispatch-v0", ("reference", "heft"), problem=problem, noise=0.5)
+    assert np.allclose(found.baselines["heft"], found.baselines["reference"])
+    assert len(set(found.baselines["heft"])) == 6 and not np.allclose(found.baselines["heft"], 6.0)
+
+
 def test_the_optimum_of_pipelines() -> None:
     found = evaluator("HetPipeline-v0", ("optimal", "greedy:bound", "reference"))
     assert (found.baselines["optimal"] <= found.baselines["greedy:bound"] * (1 + 1e-12)).all()
@@ -50,7 +59,7 @@ def test_the_optimum_of_pipelines() -> None:
     ("env", "name", "arguments", "message"),
     [
         ("HetSplit-v0", "heft", {}, "'heft': schedulers are compared in HetSchedule-v0"),
-        ("HetDispatch-v0", "heft", {"noise": 0.1}, "without noise, arrivals and changes"),
+        ("HetDispatch-v0", "heft", {"slow_downs": 1}, "without arrivals and changes"),
         ("HetSchedule-v0", "hetf", {}, "unknown baseline 'hetf'; did you mean .*'heft'"),
         ("HetSchedule-v0", "unifrom", {}, "unknown baseline 'unifrom'; did you mean .*'uniform'"),
         ("HetSplit-v0", "reference", {"tiles": 2}, "HetSplit-v0 got an unexpected keyword argument 'tiles'"),
