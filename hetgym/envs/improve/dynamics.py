@@ -29,6 +29,7 @@ from hetgym.sim.kernel import Switches, keeps_order
 from hetgym.transfer import transfer_time
 
 ALWAYS, BETTER, METROPOLIS = range(3)  # see ImproveRules.accept
+DRAWN, PAIRS, IN_TURN = range(3)  # see ImproveRules.moves
 TURN, NOTHING = -1, 0  # in ImproveState.size, where other numbers are of operators that go to another device
 
 
@@ -39,7 +40,8 @@ class How(NamedTuple):
     heat: float  # first temperature, as a share of the start's makespan
     cooling: float  # last temperature over the first
     gains: bool  # true to price all moves that are offered
-    pairs: bool  # true if the moves are all pairs of an operator and a device
+    offers: int  # which moves: drawn ones, all pairs of an operator and a device, or the devices of one in its turn
+    tabu: int  # number of steps for which an operator that was moved stays
     current: bool  # true if the last plan counts, not the best
     sparse: bool  # true if all is paid with the last step
     masks: bool  # true if moves are illegal that leave devices without room for weights
@@ -76,7 +78,7 @@ def improve(
             s.patience[lane] = -np.log(1.0 - rng.random())
             _offer(p, course, rng, s, seen, lane, switches, how)
         scale = scale_of(s.reference[lane])
-        _show_plan(p, course, s, seen, lane, scale)
+        _show_plan(p, course, s, seen, lane, scale, how)
         _show_moves(p, course, s, seen, lane, scale, r.over[lane], switches)
         done(shared)
         lane = take(shared)
@@ -112,6 +114,8 @@ def _make(
     if lacks <= lacked:
         price = courses.price(p, course, first, last, np.inf if lacks < lacked else limit, switches)
     if price < np.inf and (how.accept != BETTER or price < value or lacks < lacked):
+        for k in range(size):
+            s.free[lane, s.operator[lane, action, k]] = s.turn[lane] + 1 + how.tabu
         courses.keep(p, course, first, last, switches)
         courses.sort_now_and_then(p, course, switches)
     else:
@@ -170,15 +174,19 @@ def _offer(
     lacked = courses.lacking(course)
     for action in range(s.size.shape[1]):
         s.makespan[lane, action] = course.value[courses.CURRENT]
-        if how.pairs:
+        if how.offers == PAIRS:
             _take_pair(p, course, s, lane, action, action // d, action % d)
+        elif how.offers == IN_TURN:
+            _take_pair(p, course, s, lane, action, _in_turn(p, s, lane), action)
         else:
             _draw_move(p, course, rng, s, lane, action, switches)
         allowed = s.operator[lane, action, 0] >= 0
+        for k in range(s.size[lane, action]):
+            allowed = allowed and s.free[lane, s.operator[lane, action, k]] <= s.turn[lane]
         if s.size[lane, action] != NOTHING and (how.gains or how.masks):
             first, last = _apply(p, course, s, lane, action, switches)
             if how.masks:
-                allowed = courses.lacking(course) <= lacked
+                allowed = allowed and courses.lacking(course) <= lacked
             if how.gains:
                 s.makespan[lane, action] = courses.price(p, course, first, last, np.inf, switches)
             _undo(course, s, lane, action)
@@ -186,6 +194,12 @@ def _offer(
         legal += allowed
     if legal == 0:
         seen.mask[lane, 0] = 1
+
+
+@step
+def _in_turn(p: ProblemArrays, s: ImproveState, lane: int) -> int:
+    """The operator whose turn it is, in topological order over and over again."""
+    return int(p.topological_order[s.turn[lane] % len(p.topological_order)])
 
 
 @step
@@ -218,7 +232,7 @@ def _draw_move(
 
 @step
 def _show_plan(
-    p: ProblemArrays, course: Course, s: ImproveState, seen: ImproveObservation, lane: int, scale: float
+    p: ProblemArrays, course: Course, s: ImproveState, seen: ImproveObservation, lane: int, scale: float, how: How
 ) -> None:
     """Write the plan into the observation."""
     n, d = p.cost.shape
@@ -238,7 +252,8 @@ def _show_plan(
         for i in range(n):
             row = seen.operators[lane, i]
             seen.assignment[lane, i] = course.assignment[i]
-            row[OperatorColumn.IS_PLACED] = 1.0
+            wait = p.position[i] - s.turn[lane] % n if how.offers == IN_TURN else -1  # steps until its turn
+            row[OperatorColumn.IS_PLACED], row[OperatorColumn.IS_CURRENT] = wait < 0, wait == 0
             row[OperatorColumn.TURN] = course.turn[i] / max(1, n - 1)
             row[OperatorColumn.START] = share(course.now.begin[i], scale)
             row[OperatorColumn.FINISH] = share(course.now.finish[i], scale)

@@ -41,10 +41,12 @@ class HetImproveEnv(LaneEnv, arguments=HetImproveArguments):
     ## Action space
     ``Discrete(moves)``: one of the moves that were drawn for this step, by the rules of region annealing. With
     ``moves=None`` ``Discrete(max_operators * max_devices)``: action ``i * max_devices + d`` puts operator ``i`` on
-    device ``d``, and orders stay.
+    device ``d``, and orders stay. With ``moves="turn"`` ``Discrete(max_devices)``: the device of one operator, each
+    in its turn, in topological order.
 
-    Draws that gave no move are masked, and so are devices that cannot run the operator, and with ``memory="mask"``
-    moves after which the weights exceed the memory of the devices by more than before.
+    Draws that gave no move are masked, and so are devices that cannot run the operator, with ``tabu`` moves of
+    operators that were moved shortly before, and with ``memory="mask"`` moves after which the weights exceed the memory
+    of the devices by more than before.
     <<illegal actions>>
 
     ## Observation space
@@ -63,6 +65,9 @@ class HetImproveEnv(LaneEnv, arguments=HetImproveArguments):
     | ``plan`` | [3] | ``hetgym.envs.PLAN_FEATURES``: makespan, best makespan, steps left |
     | ``operator_mask``, ``edge_mask``, ``device_mask`` | [N], [E], [D] | 1 where not padding |
     | ``action_mask`` | [A] | 1 where legal |
+
+    With ``moves="turn"`` the column ``is_current`` marks the operator whose turn it is, and ``is_placed`` those that
+    have had their turn.
 
     ``observation="candidates"`` contains only ``candidates``, ``devices``, ``plan`` and ``action_mask``, and
     ``observation="flat"`` the same as one ``Box``.
@@ -104,8 +109,10 @@ class HetImproveEnv(LaneEnv, arguments=HetImproveArguments):
         <<problem>>
         runtime: the simulated runtime, a preset's name or a :class:`hetgym.Runtime`.
         start: ``"random"``, a device drawn for each operator, in topological order; or the name of a scheduler.
-        steps: length of an episode; by default two for each operator.
-        moves: number of moves that are offered; None offers every operator on every device.
+        steps: length of an episode; by default two for each operator, with ``moves="turn"`` one.
+        moves: number of moves that are offered; None offers every operator on every device, ``"turn"`` one operator
+            on every device.
+        tabu: number of steps for which an operator that was moved stays where it is.
         gains: true to price every move that is offered, for the feature ``makespan``; this takes most of the time of
             a step.
         accept: ``"always"``; ``"better"``, a move that does not shorten the plan is taken back; or ``"metropolis"``, a

@@ -19,7 +19,7 @@ from hetgym.envs.core.memory import Remembered
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.rendering import gantt_pixels
 from hetgym.envs.core.sources import Source
-from hetgym.envs.improve.dynamics import How, improve
+from hetgym.envs.improve.dynamics import DRAWN, IN_TURN, PAIRS, How, improve
 from hetgym.envs.improve.observation import improve_space
 from hetgym.envs.improve.rules import ACCEPT, ImproveRules
 from hetgym.envs.improve.state import MOST, RECORD, ImproveState
@@ -67,16 +67,18 @@ class ImproveLanes(RecordLanes):
         level: str,
         reward: str,
     ) -> None:
-        pairs, actions = rules.moves is None, rules.actions(padding.operators, padding.devices)
+        actions = rules.actions(padding.operators, padding.devices)
         super().__init__(count, improve_space(padding, actions), level, actions)
         self.source, self.rules, self.padding = source, rules, padding
-        steps, most = rules.budget(padding.operators), 1 if pairs else MOST
-        self.state = blank(ImproveState, L=count, A=actions, T=steps, M=most)
+        offers = DRAWN if isinstance(rules.moves, int) else IN_TURN if rules.moves == "turn" else PAIRS
+        steps, most = rules.budget(padding.operators), MOST if offers == DRAWN else 1
+        self.state = blank(ImproveState, L=count, A=actions, T=steps, M=most, N=padding.operators)
         self._runtime = replace(rules.simulated, memory="off", noise=0.0, seed=0)  # of plans; masks respect capacities
         self._switches = courses.switches_of(ANY, self._runtime)
         accept, current = ACCEPT.index(rules.accept), reward == "current"
         gains, masks = rules.gains, rules.memory == "mask"
-        self._how = How(accept, rules.heat, rules.cooling, gains, pairs, current, reward == "sparse", masks)
+        heat, tabu, sparse = (rules.heat, rules.cooling), rules.tabu, reward == "sparse"
+        self._how = How(accept, *heat, gains, offers, tabu, current, sparse, masks)
         self._like = courses.blank_course(ANY, self._runtime)
         self._prepared: list[Prepared | None] = [None] * count
         self._given: list[Schedule | None] = [None] * count
@@ -124,6 +126,7 @@ class ImproveLanes(RecordLanes):
         for key, array in prepared.blank.items():
             self.arrays[key][lane] = array
         state.turn[lane], state.budget[lane] = 0, self.rules.budget(problem.num_operators)
+        state.free[lane] = 0
         state.reference[lane] = state.potential[lane] = prepared.instance.reference
         state.reorder[lane] = prepared.reorder
         self.names[lane], self.makespan[lane], self._schedules[lane] = problem.name, np.nan, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
-from hetgym.envs.core.arguments import Arguments, real, whole
+from hetgym.envs.core.arguments import Arguments, real, whole, whole_number
 from hetgym.errors import ConfigError, shown
 from hetgym.planning.registry import get
 from hetgym.sim import Runtime
@@ -22,7 +22,8 @@ class ImproveRules(Arguments):
     runtime: str | Runtime = "classic"
     start: str = "random"
     steps: int | None = whole(None)
-    moves: int | None = whole(16)
+    moves: int | Literal["turn"] | None = 16
+    tabu: int = whole(0, least=0)
     gains: bool = True
     accept: Literal["always", "better", "metropolis"] = "always"
     heat: float = real(0.003)
@@ -32,6 +33,8 @@ class ImproveRules(Arguments):
     def __post_init__(self) -> None:
         super().__post_init__()
         as_runtime(self.runtime)
+        if self.moves not in (None, "turn"):
+            whole_number("moves", self.moves, 1)
         if not isinstance(self.start, str):
             raise ConfigError(f"start is {shown(self.start)}; it must be 'random' or the name of a scheduler")
         if self.start != "random":
@@ -44,8 +47,11 @@ class ImproveRules(Arguments):
 
     def budget(self, operators: int) -> int:
         """Steps of an episode on a problem of a number of operators."""
-        return 2 * operators if self.steps is None else self.steps
+        passes = 1 if self.moves == "turn" else 2
+        return passes * operators if self.steps is None else self.steps
 
     def actions(self, operators: int, devices: int) -> int:
         """Number of actions for padded sizes."""
-        return operators * devices if self.moves is None else self.moves
+        if isinstance(self.moves, int):
+            return self.moves
+        return devices if self.moves == "turn" else operators * devices

@@ -1,6 +1,7 @@
 """The typed state of improving plans: the moves that are offered, and what episodes have come to.
 
-Sizes: L lanes; A actions; a move takes at most M operators; operators and devices are padded to N and D.
+Sizes: L lanes; A actions; a move takes at most M operators; operators and devices are padded to N and D. T is the
+number of steps.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class ImproveState(NamedTuple):
     reorder: Annotated[FloatArray, "L"]  # share of moves that give an operator another turn
     patience: Annotated[FloatArray, "L"]  # by how many temperatures the next move may make the plan longer
     log: Annotated[Int64Array, "L, T"]  # actions as they were executed
+    free: Annotated[Int64Array, "L, N"]  # step from which on each operator may be moved
     # operators that each move takes; -1 if it gives one another turn, 0 if it does nothing
     size: Annotated[IntArray, "L, A"]
     # the operators that it takes, and their devices; the two turns of another kind of move

@@ -13,6 +13,7 @@ from hetgym import Problem, Schedule
 from hetgym._kernels.draws import new_draws
 from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.envs import MOVE_FEATURES, PLAN_FEATURES
+from hetgym.envs.place.observation import OperatorColumn
 from hetgym.errors import ConfigError, HetgymError
 from hetgym.planning.decode import decode_placement
 from hetgym.search import course as courses
@@ -198,3 +199,34 @@ def test_moves_that_lack_room_are_masked() -> None:
     _, seen, _ = play(env, schedule=start)
     for one in seen:
         assert np.bincount(one["assignment"][one["operator_mask"] == 1], minlength=3).max() <= 7
+
+
+def test_each_operator_in_turn() -> None:
+    problem = problem_of(11)
+    n, d = problem.cost.shape
+    env = gym.make("HetImprove-v0", problem=problem, moves="turn", reward="current")
+    assert env.action_space.n == d
+    rewards, seen, info = play(env)
+    assert len(rewards) == n and info["replay"].actions == tuple(info["schedule"].assignment.tolist()[i] for i in
+                                                                 problem.topological_order)  # fmt: skip
+    place, current = OperatorColumn.IS_PLACED, OperatorColumn.IS_CURRENT
+    for k, one in enumerate(seen[:-1]):
+        assert set(one["operator"].tolist()) == {int(problem.topological_order[k])}
+        assert one["device"].tolist() == list(range(d)) and one["action_mask"].all()
+        assert one["operators"][:, place].sum() == k
+        assert np.flatnonzero(one["operators"][:, current]).tolist() == [int(problem.topological_order[k])]
+    with pytest.raises(ConfigError, match="moves is 'turns'"):
+        gym.make("HetImprove-v0", moves="turns")
+
+
+@pytest.mark.parametrize("moves", [None, 32])
+def test_what_was_moved_stays_for_a_while(moves: int | None) -> None:
+    env = gym.make("HetImprove-v0", problem=problem_of(12), moves=moves, tabu=4, reward="current", gains=False)
+    rewards, seen, info = play(env)
+    moved = [np.flatnonzero(a["assignment"] != b["assignment"]) for a, b in zip(seen, seen[1:], strict=False)]
+    for k in range(len(moved)):
+        assert all(not np.isin(moved[k], moved[j]).any() for j in range(max(0, k - 4), k))
+    free = gym.make("HetImprove-v0", problem=problem_of(12), moves=moves, reward="current", gains=False)
+    _, seen, _ = play(free)
+    moved = [np.flatnonzero(a["assignment"] != b["assignment"]) for a, b in zip(seen, seen[1:], strict=False)]
+    assert any(np.isin(b, a).any() for a, b in zip(moved, moved[1:], strict=False))
