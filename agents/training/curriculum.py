@@ -12,17 +12,19 @@ from hetgym._input.config import check_number, read
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.workloads import RandomMix, RealMix
+from hetgym.workloads.device_networks import DeviceNetworks
 from hetgym.workloads.generated_mix import GeneratedMix
 from hetgym.workloads.job_shops import JobShops
 from hetgym.workloads.tiled_mix import TiledMix
 
-Distribution = RandomMix | GeneratedMix | RealMix | JobShops | TiledMix
+Distribution = RandomMix | GeneratedMix | RealMix | JobShops | TiledMix | DeviceNetworks
 KINDS: dict[str, type[Distribution]] = {
     "random": RandomMix,
     "generated": GeneratedMix,
     "real": RealMix,
     "job-shops": JobShops,
     "tiled": TiledMix,
+    "device-networks": DeviceNetworks,
 }
 """Distributions from which a part of a curriculum can be drawn."""
 
