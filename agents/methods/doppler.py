@@ -6,7 +6,7 @@ operator is selected by its embedding and those along its longest paths to an ex
 embedding, by what the device has been given, and by features of both; messages are passed once per episode. Training
 first imitates a critical-path list scheduler, then continues by REINFORCE in the simulator.
 
-What differs:
+Differences:
 
 - Operators are offered when they are ready in the simulated run, at most eight at a time, with waiting as one more.
   DOPPLER selects among operators whose predecessors are assigned, and never waits.

@@ -6,7 +6,7 @@ whole graph modulates the result (*superposition*, so that one network serves ma
 every
 operator given the graph alone, never given other decisions.
 
-What differs:
+Differences:
 
 - Each operator is embedded on each device by its run time there, so weights depend on no device; GDP has an output for
   each device, by number.

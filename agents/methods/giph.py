@@ -3,13 +3,13 @@ r"""GiPH: from any placement, move one task at a time; a graph network scores ev
 Source: Hu, Zhang, Andert, Singh, Shrivastava, Laudon, Zhou, Iannucci, Joe-Wong, "GiPH: Generalizable Placement Learning
 for Adaptive Heterogeneous Computing", MLSys 2023 (arXiv 2305.14562); public code: github.com/uidmice/placement-rl. As
 there, the nodes of *gpNet* are all feasible pairs of a task and a device. The pivots are those of the present
-placement. Each pivot sends along its edges to all pairs of the tasks that read from it, and a pair that is no pivot to
-the pivots of its readers; a second pass goes against the edges. A pair has five features: work, rate, run time, how
+placement. Each pivot sends along its edges to all pairs of the tasks that read from it, and every other pair to the
+pivots of its readers; a second pass goes against the edges. A pair has five features: work, rate, run time, how
 much later its inputs would arrive than its task starts now, and whether its task is critical; they are stretched to
 [-1, 1] in each state. Rewards are changes of
 the makespan, discounted by 0.97, over two steps for each task from random placements.
 
-What differs:
+Differences:
 
 - Each pass makes a few rounds of messages at once, instead of one along the whole topological order.
 - Links are described by the time of an edge of mean size, instead of by delay and rate.

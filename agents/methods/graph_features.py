@@ -1,4 +1,4 @@
-"""What methods that embed graphs share: an encoder of their own, and times in a unit of the graph."""
+"""The common parts of methods that embed graphs: an encoder of their own, and times in a unit of the graph."""
 
 from __future__ import annotations
 

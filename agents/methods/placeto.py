@@ -8,7 +8,7 @@ along the edges and, with other weights, against them. The operator to be moved 
 of its ancestors, of its descendants and of the operators parallel to it, each group summed up by layers of its own. The
 reward is the change of the run time, and the baseline of a step is the mean over episodes on the same graph.
 
-What differs:
+Differences:
 
 - Every device is seen by itself: run times there, and 1 where an operator is on it instead of the device's number. So
   weights serve any devices, and a device's score comes with its own load. The original has an output for each device.

@@ -5,7 +5,7 @@ scheduling", IEEE Cluster 2021; public code: github.com/nathangrinsztajn/RL_for_
 dispatched while they run, with noise on run times and with free communication; graph convolutions go from descendants
 to ready tasks; the loss is A2C with the return against a heuristic's makespan.
 
-What differs:
+Differences:
 
 - Tasks of all idle devices are scored side by side, each task on each device. READYS asks one idle device at a time.
 - Tasks that are not ready have static features only, so the convolutions of an episode are computed once. A window of w

@@ -32,7 +32,7 @@ class GeneratedMix:
         ProblemError: an empty range.
 
     >>> GeneratedMix()(np.random.default_rng(0)).num_operators
-    80
+    55
     """
 
     families: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=lambda: FAMILIES)  # as FAMILIES

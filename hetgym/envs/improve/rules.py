@@ -33,7 +33,7 @@ class ImproveRules(Arguments):
     def __post_init__(self) -> None:
         super().__post_init__()
         as_runtime(self.runtime)
-        if self.moves not in (None, "turn"):
+        if self.moves is not None and not (isinstance(self.moves, str) and self.moves == "turn"):
             whole_number("moves", self.moves, 1)
         if not isinstance(self.start, str):
             raise ConfigError(f"start is {shown(self.start)}; it must be 'random' or the name of a scheduler")

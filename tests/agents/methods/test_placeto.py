@@ -52,6 +52,7 @@ def test_devices_and_padding_do_not_matter() -> None:
     assert torch.allclose(scores[0][:, turn], scores[1][:, :3], atol=1e-4) and not scores[1][:, 3:].isfinite().any()
 
 
+@pytest.mark.slow
 def test_it_learns_and_a_stopped_run_ends_with_the_same_weights(tmp_path: Path) -> None:
     generator = {"operators": [5, 8], "devices": 2, "ccr": [0.5]}
     recipe = load_recipe("placeto")
