@@ -131,7 +131,7 @@ def test_draws_are_those_of_the_policy() -> None:
         assert abs(number / count - chance) < 5 * np.sqrt(chance / count)
 
 
-@pytest.mark.parametrize("name", ["classic", "links", "framework", "donf", "ready"])
+@pytest.mark.parametrize("name", ["classic", "framework"])
 def test_without_weights_it_is_a_list_scheduler(name: str) -> None:
     from hetgym.planning.list_scheduling import place_by_priority
 

@@ -93,6 +93,7 @@ def small(**changes: Any) -> Any:
     return load_recipe("giph", **(given | {"evaluation": evaluation, "checkpoint_every": 300} | changes))
 
 
+@pytest.mark.slow
 def test_it_learns_and_a_stopped_run_ends_with_the_same_weights(tmp_path: Path) -> None:
     whole = TrainingRun(small(), tmp_path / "whole")
     whole.train()

@@ -104,7 +104,9 @@ def test_what_is_not_accepted_leaves_the_plan(accept: str) -> None:
         assert info["replay"].actions and (changes < 0).sum() > 20
 
 
-@pytest.mark.parametrize("runtime", ["classic", "links", "ready", "framework"])
+@pytest.mark.parametrize(
+    "runtime", ["classic", "links", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ready", "framework"))]
+)
 def test_always_the_only_move_under_metropolis_is_region_annealing(runtime: str) -> None:
     """The same draws, kept and taken back by the same rule, lead to the same plan, bit for bit."""
     for seed in range(3):
