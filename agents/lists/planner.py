@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from hetgym._input.config import check_number
 from hetgym._input.random import generator
 from hetgym._types import FloatArray
 from hetgym.agents.artefact import PolicyFiles, Weights
 from hetgym.agents.lists import decoder, inference
 from hetgym.agents.lists.tokens import EDGE_FEATURES, TOKEN_FEATURES, view
 from hetgym.agents.planner import SchedulePlanner
-from hetgym.errors import ArtefactError, ConfigError
+from hetgym.envs.core.arguments import whole_number
+from hetgym.errors import ArtefactError
 from hetgym.planning.capacity import fitted
 from hetgym.planning.ranks import assigned_bottom_level, list_order
 from hetgym.planning.timeline import as_run, new_timeline, rows_of
@@ -82,10 +82,8 @@ class ListPlanner(SchedulePlanner):
             OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
         """
         problem, how = as_problem(problem), as_runtime(runtime)
-        check_number(samples, "samples", ConfigError, minimum=1, maximum=1_000_000)
-        if orders is None:
-            orders = min(ORDERS, max(1, samples // 4))
-        check_number(orders, "orders", ConfigError, minimum=1, maximum=samples)
+        samples = whole_number("samples", samples, 1, 1_000_000)
+        orders = min(ORDERS, max(1, samples // 4)) if orders is None else whole_number("orders", orders, 1, samples)
         seen = view(problem, how)
         outputs = inference.outputs(problem, seen, self.weights)
         uniform = generator(seed).random((samples - orders, problem.num_operators, 2))

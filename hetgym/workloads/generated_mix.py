@@ -1,6 +1,6 @@
 """Problems of graph generators with drawn parameters: a distribution to draw from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,7 +35,7 @@ class GeneratedMix:
     55
     """
 
-    families: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=lambda: FAMILIES)  # as FAMILIES
+    families: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=lambda: FAMILIES)  # as FAMILIES
     devices: tuple[int, ...] = (2, 3, 4, 6, 8)  # numbers of devices to draw from
     ccr: tuple[float, ...] = (0.1, 0.5, 1.0, 3.0)  # communication-to-computation ratios to draw from
     heterogeneity: float = 0.5

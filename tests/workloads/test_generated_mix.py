@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hetgym.errors import HetgymError
+from hetgym.agents.training.curriculum import Part
+from hetgym.errors import ConfigError, HetgymError
 from hetgym.workloads.generated_mix import FAMILIES, GeneratedMix
 
 
@@ -24,6 +25,13 @@ def test_draws_lie_in_their_ranges_and_depend_on_the_seed_alone() -> None:
 def test_whole_bounds_give_whole_numbers() -> None:
     mix = GeneratedMix(families={"cholesky": {"tiles": (3, 5)}}, devices=(2,))
     assert {mix(np.random.default_rng(seed)).num_operators for seed in range(20)} == {10, 20, 35}
+
+
+def test_recipes_name_families_and_ranges() -> None:
+    part = Part("generated", 1, {"families": {"cholesky": {"tiles": [4, 4]}}, "devices": [2]})
+    assert part.distribution()(np.random.default_rng(0)).num_operators == 20
+    with pytest.raises(ConfigError, match="tiles"):
+        Part("generated", 1, {"families": {"cholesky": {"tiles": 4}}})
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,8 @@ def test_numbers_of_plans_are_checked() -> None:
     problem = textbook("topcuoglu")
     with pytest.raises(ConfigError, match="samples"):
         planner().plan(problem, samples=0)
+    with pytest.raises(ConfigError, match="samples is 2.5"):
+        planner().plan(problem, samples=2.5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="orders"):
         planner().plan(problem, samples=2, orders=3)
 
