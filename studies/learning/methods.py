@@ -1,0 +1,350 @@
+"""The field's learned methods side by side: finished trainings, beside heuristics and search, on the same problems.
+
+    hetgym train gdp --seeds 0-4    # and so on; recipes without a finished run are left out
+    python studies/learning/methods.py --runs results --curves docs/images/methods.png
+    python studies/learning/methods.py --runs results --part 1/4 --json part1.json   # a quarter of the work
+    python studies/learning/methods.py --join part?.json
+
+Policies are the last ones of their trainings, of all seeds. They play one greedy episode, and 15 sampled ones beside
+it; heuristics plan for the runtime; ``plan`` is :func:`hetgym.plan` within a processor time; *random* takes any legal
+action. Figures are those of Agarwal et al., "Deep reinforcement learning at the edge of the statistical precipice",
+NeurIPS 2021, of makespans over a reference's on the same problem: the interquartile mean over runs and problems, and
+the probability that a run's plan is the shorter one. Intervals hold 95 % of 2000 bootstrap samples: *over runs*, which
+are resampled within each problem (stratified), or *over problems*, too. Times are processor times of one plan alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import trim_mean
+
+import hetgym
+from hetgym import Problem
+from hetgym.baselines import get
+from hetgym.envs.core.autoreset import make_lanes
+from hetgym.envs.core.kinds import IDS
+from hetgym.search import search
+from hetgym.workloads import RandomMix, load_suite
+from hetgym.workloads.device_networks import DeviceNetworks
+from hetgym.workloads.job_shops import JobShops
+from hetgym.workloads.tiled_mix import TiledMix
+
+sys.path[:0] = [str(Path(__file__).parents[2] / "benchmarks"), str(Path(__file__).parent)]
+from _common import command_line, save, show  # noqa: E402
+from lists import MIXES  # noqa: E402
+from planning import taillard_shops  # noqa: E402
+
+Row = dict[str, Any]
+Case = tuple[int, Problem]  # a problem and its number, which seeds the noise of its run
+
+METHODS = ["placeto", "giph", "readys", "l2d", "slim", "slim-place", "doppler", "gdp", "maskable-ppo-graph", "gnn"]
+FOR_SHOPS, ORDERING, MOVING = ("l2d", "slim"), ("readys", "doppler", "gnn"), ("placeto", "giph")
+"""Methods for job shops alone; others for them, too; those that move operators, the slowest, play fewer problems."""
+HEURISTICS = "donf", "heft", "peft", "cpgc"
+BUDGETS = {"plan 1 ms": 0.001, "plan 10 ms": 0.01, "plan 100 ms": 0.1}
+ORDER = ["best known", "random", *HEURISTICS, "mwkr", *BUDGETS, *METHODS]  # of rows
+GREEDY, BEST, SAMPLES = "greedy", "best of 16", 16
+FIRST = 9_900_000  # seed of the first problem; no training and no choice used these
+TIMED, LANES, LARGEST = 3, 6000, 230  # problems that are timed, operators side by side, operators of a suite's largest
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of problems and the conditions of their runs."""
+
+    draw: Callable[[int], list[Problem]]  # so many problems
+    count: int
+    moving: tuple[int, int] = (0, 0)  # problems that moving methods play greedily, and in samples
+    runtime: str = "links"
+    noise: float = 0.0  # with noise nothing is sampled: the luckiest of several runs is no plan
+    reference: tuple[str, ...] = ("cpgc",)  # the first one that was measured
+    is_shop: bool = False
+
+
+def mixed(mix: Callable[[np.random.Generator], Problem], count: int) -> list[Problem]:
+    """Problems of a distribution."""
+    return [mix(np.random.default_rng([FIRST, k])) for k in range(count)]
+
+
+def suite(name: str, without: str, count: int) -> list[Problem]:
+    """Problems of a suite, in random order, that are not large and not in another suite."""
+    known = {spec.name for spec in load_suite(without).specs} if without else ()
+    specs = [spec for spec in load_suite(name).specs if spec.name not in known]
+    built = (specs[k].build() for k in np.random.default_rng(FIRST).permutation(len(specs)))
+    return [problem for problem in built if problem.num_operators <= LARGEST][:count]
+
+
+@cache
+def taillard() -> list[tuple[Problem, float]]:
+    """Taillard's shops of 15 jobs and 15 machines, and their best known makespans; none without the package."""
+    try:
+        pairs = zip(*taillard_shops(), strict=True)
+    except ModuleNotFoundError:
+        return []
+    return [(shop, float(known)) for shop, known in pairs if shop.num_operators == 225]
+
+
+def shops(count: int) -> list[Problem]:
+    """Taillard's shops, or others that are drawn as he did."""
+    return [shop for shop, _ in taillard()[:count]] or mixed(JobShops((15, 15), (15, 15)), count)
+
+
+KINDS: dict[str, Kind] = {
+    "random": Kind(partial(mixed, RandomMix()), 64, (64, 12)),
+    "large": Kind(partial(mixed, RandomMix(operators=(300, 400))), 8, (4, 0)),
+    "linear algebra": Kind(partial(mixed, MIXES["linear algebra"]), 32, (32, 0)),
+    "hetbench-v1": Kind(partial(suite, "hetbench-v1", ""), 60, (16, 0)),
+    "more of hetbench-v2": Kind(partial(suite, "hetbench-v2", "hetbench-v1"), 20, (8, 0)),
+    "job shops": Kind(shops, 10, (0, 0), "classic", 0.0, ("best known", "mwkr"), True),
+    "device networks": Kind(partial(mixed, DeviceNetworks()), 24, (24, 12), "ready"),
+    "tiled": Kind(partial(mixed, TiledMix(tiles=(8, 8))), 24, (8, 0), "classic", 0.2, ("heft",)),
+}
+"""Kinds of problems. Most trainings saw the first, with other seeds; the last three are the settings of some."""
+
+
+class AnyLegal:
+    """Takes any legal action with equal probability."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind, self.arguments = kind, {"observation": "candidates", "completion": "off"}
+        self._rng = np.random.default_rng(FIRST)
+
+    def decide(self, seen: Row, noise: Any) -> Any:
+        """[L] actions."""
+        return (self._rng.random(noise.shape) * (seen["action_mask"] > 0)).argmax(1)
+
+
+def spans(kind: Kind, cases: list[Case], plans: list[Any]) -> list[float]:
+    """Makespans of plans, simulated under the noise of their cases where there is any."""
+    if not (kind.noise and cases):
+        return [plan.makespan for plan in plans]
+    given: Row = {"runtime": kind.runtime, "noise": kind.noise}
+    lanes: Any = make_lanes("HetDispatch-v0", len(cases), problem=[problem for _, problem in cases], **given)
+    found = []
+    for lane, ((number, problem), plan) in enumerate(zip(cases, plans, strict=True)):
+        lanes.prepare(lane, np.random.default_rng(0), {"problem": problem, "conditions": number}, None)
+        found.append(hetgym.simulate(problem, plan, lanes.drawn(lane).runtime).makespan)
+    return found
+
+
+def played(policy: Any, kind: Kind, samples: int, cases: list[Case]) -> list[list[float]]:
+    """Makespans of episodes on each problem, all side by side: first a greedy one, then sampled ones."""
+    own, every = {"noise": kind.noise}, [case for case in cases for _ in range(samples)]
+    given = policy.arguments | {"runtime": kind.runtime} | (own if policy.kind == "dispatch" else {})
+    lanes = make_lanes(IDS[policy.kind], len(every), problem=[problem for _, problem in cases], **given)
+    for lane, (number, problem) in enumerate(every):
+        seeded = {} if policy.kind == "place" else {"conditions": number}
+        lanes.prepare(lane, np.random.default_rng(number), {"problem": problem, **seeded}, None)
+    lanes.open()
+    rng, actions = np.random.default_rng(cases[0][0]), np.zeros(lanes.count, np.int64)
+    while not lanes.over.all():
+        noise, on = rng.gumbel(size=lanes.mask.shape), np.flatnonzero(~lanes.over)
+        noise[::samples] = 0.0
+        seen: Any = lanes.seen
+        actions[on] = policy.decide({key: values[on] for key, values in seen.items()}, noise[on])
+        lanes.step(actions, ~lanes.over)
+    ends = [lanes.result(lane) for lane in range(lanes.count)]
+    ran = policy.kind == "dispatch"
+    found = [end["makespan"] for end in ends] if ran else spans(kind, every, [end["schedule"] for end in ends])
+    return np.reshape(found, (len(cases), samples)).tolist()
+
+
+def timed(work: Callable[[list[Case]], list[Any]], cases: list[Case]) -> tuple[list[Any], float | None]:
+    """Results of work on each problem by itself, the first one twice, and the median processor time [s]."""
+    found, times = [], []
+    for case in cases[:1] + cases:
+        began = time.process_time()
+        found += work([case])
+        times.append(time.process_time() - began)
+    return found[1:], float(np.median(times[1:])) if cases else None
+
+
+def of_policy(method: str, policy: Any, kind: Kind, cases: list[Case], is_first: bool) -> Iterator[Row]:
+    """Rows of a policy: greedy, and the best of samples; the first one of a method is timed."""
+    greedy, drawn = kind.moving if method in MOVING else (len(cases), len(cases))
+    cases, drawn = cases[:greedy], 0 if kind.noise else min(drawn, len(cases))
+    by: dict[int, list[float]] = {}
+    looks = isinstance(policy, hetgym.agents.ListPlanner)
+    for count, some in () if looks else ((SAMPLES, cases[:drawn]), (1, cases[drawn:])):
+        size = max(1, LANES // (count * max((problem.num_operators for _, problem in some), default=1)))
+        for batch in (some[k : k + size] for k in range(0, len(some), size)):
+            by |= zip((number for number, _ in batch), played(policy, kind, count, batch), strict=True)
+    for plans, count, part in ((GREEDY, 1, cases), (BEST, SAMPLES, cases[:drawn])):
+        if looks:
+            work = lambda one, count=count: [policy.plan(one[0][1], runtime=kind.runtime, samples=count)]  # noqa: E731
+            found, spent = timed(work, part)
+            makespans = spans(kind, part, found)
+        else:
+            _, spent = timed(partial(played, policy, kind, count), part[:TIMED] if is_first else [])
+            makespans = [min(by[number][:count]) for number, _ in part]
+        yield {"plans": plans, "makespans": makespans, "seconds": spent if is_first else None}
+
+
+def of_heuristics(kind: Kind, cases: list[Case]) -> Iterator[Row]:
+    """Rows of heuristics, of search, and of what any action reaches."""
+    methods: dict[str, Any] = {name: get(name) for name in (*HEURISTICS, *(["mwkr"] if kind.is_shop else []))}
+    methods |= {name: partial(hetgym.plan, budget=budget) for name, budget in BUDGETS.items()}
+    for name, method in methods.items():
+        found, spent = timed(lambda one, method=method: [method(one[0][1], runtime=kind.runtime)], cases)
+        yield {"method": name, "plans": "", "makespans": spans(kind, cases, found), "seconds": spent}
+    if kind.is_shop and (best := [known for _, known in taillard()[: len(cases)]]):
+        yield {"method": "best known", "plans": "", "makespans": best, "seconds": None}
+    agent = AnyLegal("dispatch" if kind.is_shop else "place")
+    yield from ({"method": "random", **row} for row in of_policy("random", agent, kind, cases, False))
+
+
+def trainings(folders: list[Path]) -> list[Row]:
+    """What finished runs say about their training, method by method and seed by seed."""
+    found = []
+    for path in (path for folder in folders for path in folder.glob("*-s*")):
+        method, _, seed = path.name.rpartition("-s")
+        files = path / "results.json", path / "policy.safetensors"
+        if method in METHODS and seed.isdigit() and all(file.is_file() for file in files):
+            told = json.loads(files[0].read_text())
+            row = {"method": method, "seed": int(seed), "file": str(files[1]), "steps": told["history"][-1]["step"]}
+            row |= {key: told["recipe"][key] for key in ("algorithm", "env")}
+            found.append(row | {key: told[key] for key in ("seconds", "history")})
+    return sorted(found, key=lambda row: (METHODS.index(row["method"]), row["seed"]))
+
+
+def measured(options: Namespace) -> list[Row]:
+    """Rows of a part of the work: makespans of a policy, or of a heuristic, on each problem of a kind."""
+    runs, (part, parts) = trainings(options.runs), map(int, options.part.split("/"))
+    rows: list[Row] = [{"training": run} for run in runs] if part == 1 else []
+    least = {run["method"]: run["seed"] for run in reversed(runs)}
+    work: list[tuple[str, Row]] = []
+    for name in options.kinds.split(","):
+        able = [*FOR_SHOPS, *ORDERING] if KINDS[name].is_shop else [one for one in METHODS if one not in FOR_SHOPS]
+        every = [{"method": "heuristics", "seed": 0, "file": ""}, *(run for run in runs if run["method"] in able)]
+        work += [(name, run) for run in every]
+    drawn = cache(lambda name: list(enumerate(KINDS[name].draw(min(KINDS[name].count, options.most)))))
+    for name, run in work[part - 1 :: parts]:
+        kind, cases, began = KINDS[name], drawn(name), time.process_time()
+        method, seed, file = run["method"], run["seed"], run["file"]
+        first = seed == least.get(method)
+        found = of_policy(method, hetgym.agents.load(file), kind, cases, first) if file else of_heuristics(kind, cases)
+        known: Row = {"kind": name, "problems": [problem.name for _, problem in cases], "method": method, "seed": seed}
+        rows += [known | row for row in found if row["makespans"]]
+        print(f"{name}: {method} {seed}, {time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
+    return rows
+
+
+def iqm(scores: Any) -> Any:
+    """[...] interquartile means of scores [..., runs, problems]."""
+    return trim_mean(np.reshape(scores, (*np.shape(scores)[:-2], -1)), 0.25, axis=-1)
+
+
+def shorter(scores: Any) -> Any:
+    """[...] probability of improvement over a reference, whose scores are 1; ties count half."""
+    return ((scores < 1 - 1e-9) + 0.5 * (np.abs(scores - 1) <= 1e-9)).mean((-2, -1))
+
+
+def interval(statistic: Callable[[Any], Any], scores: Any, problems: bool, form: str = ".3f", draws: int = 2000) -> str:
+    """95 % of bootstrap samples of a statistic of scores [runs, problems], over runs or over problems and runs."""
+    rng, (count, many) = np.random.default_rng(0), scores.shape
+    which = rng.integers(many, size=(draws, 1, many)) if problems else np.arange(many)[None, None]
+    low, high = np.quantile(statistic(scores[rng.integers(count, size=(draws, count, many)), which]), (0.025, 0.975))
+    return f"{low:{form}} to {high:{form}}"
+
+
+def summed(rows: list[Row]) -> list[Row]:
+    """A line for each kind, method and way of planning: four entries for sorting, and cells of all runs' statistics."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (ORDER.index(row["method"]), row["plans"] == BEST, row["seed"])):
+        groups.setdefault((row["kind"], row["method"], row["plans"]), []).append(row)
+    lines = []
+    for (name, method, plans), found in sorted(groups.items(), key=lambda item: [*KINDS].index(item[0][0])):
+        count = len(found[0]["makespans"])
+        reference = next(one for one in KINDS[name].reference if (name, one, "") in groups)
+        scores = np.array([row["makespans"] for row in found]) / groups[name, reference, ""][0]["makespans"][:count]
+        value, several, each = iqm(scores), len(found) > 1, [iqm(one[None]) for one in scores]
+        what = method if plans == "" or (method, plans) == ("random", GREEDY) else f"{method}, {plans}"
+        spent = [f"{1e3 * row['seconds']:.3g}" for row in found if row["seconds"]]
+        over = interval(iqm, scores, True)
+        line = {"kind": name, "plans": plans, "reference": reference, "shared": f"{value:.3f} ({over})"}
+        line |= {"method": what, "problems": str(count), "seeds": str(len(found)) if method in METHODS else "-"}
+        line |= {f"over {reference}": f"{value:.3f}", "over runs": interval(iqm, scores, False) if several else "-"}
+        line |= {"by seed": f"{min(each):.3f} to {max(each):.3f}" if several else "-", "over problems": over}
+        line |= {"shorter": f"{shorter(scores):.2f} ({interval(shorter, scores, True, '.2f')})"}
+        lines.append(line | {"ms a plan": min(spent, key=float, default="-")})
+    return lines
+
+
+def tables(rows: list[Row]) -> None:
+    """Print all tables: greedy plans on all kinds, the best of samples, each kind by itself, and the trainings."""
+    runs, rows = [row["training"] for row in rows if "training" in row], [row for row in rows if "kind" in row]
+    lines = summed(rows)
+    for plans in (GREEDY, BEST):
+        chosen = [line for line in lines if line["plans"] in ("", plans) and line["reference"] == "cpgc"]
+        kinds = dict.fromkeys((line["kind"] for line in chosen), "-")
+        wide: dict[str, Row] = {line["method"]: {"method": line["method"], **kinds} for line in chosen}
+        for line in chosen:
+            wide[line["method"]][line["kind"]] = line["shared"]
+        _show(f"Makespans over CPGC's, {plans}", list(wide.values()), plans.replace(" ", "-"))
+    for kind in dict.fromkeys(line["kind"] for line in lines):
+        chosen = [{key: line[key] for key in [*line][4:]} for line in lines if line["kind"] == kind]
+        _show(f"{kind}, {KINDS[kind].runtime}", chosen, kind)
+    lines = []
+    for of in filter(None, ([run for run in runs if run["method"] == method] for method in METHODS)):
+        took = " to ".join(f"{end(run['seconds'] for run in of):.0f}" for end in (min, max))
+        line = {"recipe": of[0]["method"], "algorithm": of[0]["algorithm"], "environment": of[0]["env"]}
+        lines.append(line | {"seeds": str(len(of)), "steps": f"{of[0]['steps']:_}".replace("_", " "), "seconds": took})
+    _show("What the trainings took", lines, "training")
+
+
+def _show(title: str, lines: list[Row], name: str) -> None:
+    """Print lines of cells, if there are any."""
+    if lines:
+        show(title, lines, {column: lambda line, column=column: line[column] for column in lines[0]}, name)
+
+
+def draw(runs: list[Row], path: Path) -> None:
+    """A picture of evaluations during training: the median of seeds, and a band from the least to the greatest."""
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(run["env"] for run in runs))
+    figure = Figure(figsize=(4 * len(names), 4), layout="constrained")
+    for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+        for method in dict.fromkeys(run["method"] for run in runs if run["env"] == name):
+            found = [run for run in runs if run["method"] == method]
+            steps = sorted(set.intersection(*({entry["step"] for entry in run["history"]} for run in found)))
+            values = [[one["ratio_reference"] for one in run["history"] if one["step"] in steps] for run in found]
+            minutes = np.array(steps) / max(1, steps[-1]) * float(np.median([run["seconds"] for run in found])) / 60
+            (line,) = axes.plot(minutes, np.median(values, 0), marker=".", label=method)
+            axes.fill_between(minutes, np.min(values, 0), np.max(values, 0), color=line.get_color(), alpha=0.2, lw=0)
+        axes.set(title=name, xlabel="minutes of one core", ylabel="makespan over the reference's")
+        axes.grid(alpha=0.3)
+        axes.legend()
+    figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+    parser = command_line(__doc__)
+    parser.add_argument("--runs", type=Path, nargs="+", default=[Path("results")], help="folders that hold runs")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="of problems, with commas")
+    parser.add_argument("--most", type=int, default=1000, help="problems of each kind")
+    parser.add_argument("--part", default="1/1", help="which part of the work, of how many")
+    parser.add_argument("--join", type=Path, nargs="*", default=[], help="files of all parts instead of a run")
+    parser.add_argument("--curves", type=Path, help="picture to draw")
+    options = parser.parse_args()
+    search.perf_counter = time.process_time  # type: ignore[attr-defined]
+    rows = [row for path in options.join for row in json.loads(path.read_text())["rows"]] or measured(options)
+    if options.part == "1/1":
+        tables(rows)
+    if options.curves is not None:
+        draw([row["training"] for row in rows if "training" in row], options.curves)
+    save(options.json, "methods", rows)
+
+
+if __name__ == "__main__":
+    main()
