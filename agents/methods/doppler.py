@@ -14,8 +14,7 @@ Differences:
 - Both policies share one network of messages, whose pairs (operator, device) serve any number of devices.
 - The teacher is HEFT, planned for the runtime: highest rank first, earliest finish. DOPPLER's takes the device that is
   free first.
-- One network is trained for random problems; DOPPLER trains one for each graph. Its third stage, on a machine, is not
-  here.
+- One network serves random problems; DOPPLER trains one for each graph. Its third stage, on a machine, is left out.
 """
 
 from __future__ import annotations

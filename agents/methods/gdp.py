@@ -3,8 +3,7 @@
 Source: Zhou et al., "GDP: Generalized device placement for dataflow graphs", arXiv 1910.01578, 2019. As there, a
 GraphSAGE network with max-pooling embeds the operators, a transformer attends over all of them, an embedding of the
 whole graph modulates the result (*superposition*, so that one network serves many graphs), and a device is drawn for
-every
-operator given the graph alone, never given other decisions.
+every operator given the graph alone, never given other decisions.
 
 Differences:
 

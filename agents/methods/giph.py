@@ -4,18 +4,16 @@ Source: Hu, Zhang, Andert, Singh, Shrivastava, Laudon, Zhou, Iannucci, Joe-Wong,
 for Adaptive Heterogeneous Computing", MLSys 2023 (arXiv 2305.14562); public code: github.com/uidmice/placement-rl. As
 there, the nodes of *gpNet* are all feasible pairs of a task and a device. The pivots are those of the present
 placement. Each pivot sends along its edges to all pairs of the tasks that read from it, and every other pair to the
-pivots of its readers; a second pass goes against the edges. A pair has five features: work, rate, run time, how
-much later its inputs would arrive than its task starts now, and whether its task is critical; they are stretched to
-[-1, 1] in each state. Rewards are changes of
-the makespan, discounted by 0.97, over two steps for each task from random placements.
+pivots of its readers; a second pass goes against the edges. A pair has five features: work, rate, run time, how much
+later its inputs would arrive than its task starts now, and whether its task is critical; they are stretched to [-1, 1]
+in each state. Rewards are changes of the makespan, discounted by 0.97, over 2n steps from random placements.
 
 Differences:
 
 - Each pass makes a few rounds of messages at once, instead of one along the whole topological order.
 - Links are described by the time of an edge of mean size, instead of by delay and rate.
 - Moves that change nothing are never taken, nor the task moved last (``tabu: 1``), as in its first n steps.
-- The head also sees the mean over all moves. The baseline is the mean over plays of the same problem, instead of the
-  mean of the episode's rewards so far.
+- The head also sees the mean over all moves. The baseline is the mean over plays of a problem, not over rewards so far.
 """
 
 from __future__ import annotations
@@ -85,10 +83,9 @@ class Features(ActionFeatures):
 
 def gpnet(seen: Seen, mask: Tensor) -> GpNet:
     """The graphs of B lanes whose legal moves ``mask`` [B, A] marks."""
-    real, operators = seen["operator_mask"] > 0, seen["operators"]
+    real, operators, present = seen["operator_mask"] > 0, seen["operators"], seen["assignment"].long()
     row = (real.flatten().cumsum(0) - 1).view_as(real)  # of each operator's pivot
-    (lane, i), present = real.nonzero(as_tuple=True), seen["assignment"].long()
-    here = present[lane, i]
+    (lane, i), here = real.nonzero(as_tuple=True), present[real]
     which, action = mask.nonzero(as_tuple=True)
     j, there = (seen[key].long()[which, action] for key in ("operator", "device"))
     column = seen["candidates"][which, action]
@@ -98,8 +95,7 @@ def gpnet(seen: Seen, mask: Tensor) -> GpNet:
     edge_lane, edge = (seen["edge_mask"] > 0).nonzero(as_tuple=True)
     source, target = seen["edges"].long()[edge_lane, :, edge].T
     size, links = seen["edge_transfer"][edge_lane, edge], seen["links"]
-    moved = links[edge_lane, present[edge_lane, source], present[edge_lane, target]]
-    critical, on_path = _critical(seen, edge_lane, source, target, moved)
+    critical, on_path = _critical(seen, edge_lane, source, target)
     cost, mean = seen["costs"][lane, i, device], operators[lane, i, OperatorColumn.MEAN_COST]
     pivot = (torch.arange(len(lane)) < len(here)).to(cost.dtype)
     nodes = torch.stack([mean, cost / mean.clamp(min=1e-6), cost, later, critical[lane, i], pivot], -1)
@@ -118,8 +114,7 @@ def gpnet(seen: Seen, mask: Tensor) -> GpNet:
         time = links[edge_lane[edge], device[ends[0]], device[ends[1]]]
         features = torch.stack([size[edge], time, time * size[edge] / _mean(size, edge_lane)[edge], on_path[edge]], -1)
         parts.append((torch.stack(ends), _stretched(features, edge_lane[edge])))
-    number = torch.zeros_like(mask, dtype=torch.long)
-    number[which, action] = torch.arange(len(here), len(lane))
+    number = torch.zeros_like(mask, dtype=torch.long).masked_scatter(mask, torch.arange(len(here), len(lane)))
     (in_ends, of_in), (out_ends, of_out) = parts
     return GpNet(_stretched(nodes, lane), torch.cat([in_ends, out_ends], 1), torch.cat([of_in, of_out]), number)
 
@@ -139,9 +134,10 @@ def _mean(values: Tensor, group: Tensor) -> Tensor:
     return (total[group] / torch.bincount(group)[group]).clamp(min=1e-6)
 
 
-def _critical(seen: Seen, lane: Tensor, source: Tensor, target: Tensor, moved: Tensor) -> tuple[Tensor, Tensor]:
+def _critical(seen: Seen, lane: Tensor, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """[B, n] 1 for operators, and [M] for edges, on the path of latest inputs that leads to the last finish."""
-    finish = seen["operators"][..., OperatorColumn.FINISH] * seen["operator_mask"]
+    finish, present = seen["operators"][..., OperatorColumn.FINISH] * seen["operator_mask"], seen["assignment"].long()
+    moved = seen["links"][lane, present[lane, source], present[lane, target]]
     count, arrival = finish.shape[1], finish[lane, source] + moved
     own = lane * count + target
     latest = arrival.new_full((finish.numel(),), -1.0).scatter_reduce(0, own, arrival, "amax")
@@ -150,6 +146,5 @@ def _critical(seen: Seen, lane: Tensor, source: Tensor, target: Tensor, moved: T
     found, at = torch.zeros(finish.numel()), torch.arange(len(finish)) * count + finish.argmax(1)
     while len(at):
         found[at] = 1.0
-        at = parent[at]
-        at = at[at >= 0]
+        at = parent[at][parent[at] >= 0]
     return found.view_as(finish), found[own] * (parent[own] == lane * count + source).float()

@@ -103,14 +103,8 @@ def describe(shop: Shop) -> Tensor:
     load = work.gather(1, shop.machine)
     longest, most = total.amax(1, keepdim=True), work.amax(1, keepdim=True)
     own = total.clamp(min=least)
-    parts = [
-        shop.cost / shop.unit,
-        shop.rest / own,
-        shop.before / own,
-        shop.cost / own,
-        shop.cost / load.clamp(min=least),
-    ]
-    parts += [total / longest, shop.rest / longest, load / most]
+    parts = [shop.cost / shop.unit, shop.rest / own, shop.before / own, shop.cost / own]
+    parts += [shop.cost / load.clamp(min=least), total / longest, shop.rest / longest, load / most]
     parts += [*among(shop.cost, shop.job, shop.real), *among(shop.cost, shop.machine, shop.real)]
     return torch.stack(parts, -1) * shop.real[..., None]
 

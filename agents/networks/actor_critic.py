@@ -166,9 +166,12 @@ class ActorCritic(nn.Module):
             rule: weights by name of the feature; with 100, a hundredth of the reference is worth a factor of e.
 
         Raises:
+            ConfigError: the head, one of a method's own, has no rule.
             UnknownName: no such feature.
         """
         columns = self.features.columns
+        if rule and not hasattr(self.actor, "rule"):
+            raise ConfigError(f"the head of {shown(self.sizes.features)} does not begin as a rule; leave rule out")
         with torch.no_grad():
             for name, weight in rule.items():
                 if name not in columns:

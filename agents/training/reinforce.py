@@ -28,6 +28,8 @@ from hetgym.agents.training.updates import begin, clear, floats, train_by
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.core.lanes import Lanes
 
+SMALL = 3e-3  # Deviation of returns on a problem below which differences matter little, as shares of the reference
+
 
 def train(run: TrainingRun) -> ActorCritic:
     """Train by REINFORCE; steps of the recipe are decisions. See :attr:`hetgym.agents.Algorithm.trainer`."""
@@ -128,15 +130,17 @@ def discounted(reward: FloatArray, discount: float) -> FloatArray:
 
 
 def advantages(returns: FloatArray, of: Played, settings: ReinforceSettings) -> FloatArray:
-    """[T, L] returns less the baseline, in standard deviations if the settings say so."""
-    found = returns.copy()
+    """[T, L] returns less the baseline; if the settings say so, in deviations of the problem's, and then of all."""
+    found, groups = returns.copy(), (len(returns), -1, settings.plays)
+    there = of.active.reshape(groups)
     if settings.baseline == "critic":
         found -= of.value
     elif settings.baseline == "mean":
-        groups = (len(returns), -1, settings.plays)
-        there = of.active.reshape(groups)
         mean = (returns.reshape(groups) * there).sum(-1) / there.sum(-1).clip(1)
         found -= np.repeat(mean, settings.plays, axis=1)
+    if settings.normalise and settings.plays > 1:
+        spread = np.sqrt((found.reshape(groups) ** 2 * there).sum((0, 2)) / there.sum((0, 2)))
+        found /= np.repeat(spread + SMALL, settings.plays)
     if settings.normalise:
         found /= found[of.active].std() + 1e-8
     return np.where(of.active, found, 0.0)

@@ -11,6 +11,7 @@ pytest.importorskip("torch_geometric")
 from hetgym.agents.methods.doppler import SelectPlace, along, following  # noqa: E402
 from hetgym.agents.networks import ActorCritic, Sizes  # noqa: E402
 from hetgym.envs.core.autoreset import make_lanes  # noqa: E402
+from hetgym.errors import ConfigError  # noqa: E402
 from hetgym.workloads import textbook  # noqa: E402
 
 
@@ -38,6 +39,13 @@ def test_an_action_far_behind_keeps_the_scores_finite() -> None:
     actions = torch.tensor([[[0.0, 0.0, 0.0], [0.0, 1e4, 1.0], [0.0, 2e4, 1.0]]])
     scores = head(actions, torch.tensor([[True, True, True]]))
     assert scores[0, :2].tolist() == [0.0, 0.0] and scores[0, 2] == -1e4
+
+
+def test_it_does_not_begin_as_a_rule() -> None:
+    net = ActorCritic("dispatch", "graph", Sizes(8, 8, 1, "hetgym.agents.methods.doppler:Doppler"))
+    net.begin_as({})
+    with pytest.raises(ConfigError, match="methods.doppler:Doppler' does not begin as a rule; leave rule out"):
+        net.begin_as({"finish": 100.0})
 
 
 def test_paths_follow_the_longest_edges_to_their_end() -> None:

@@ -160,6 +160,15 @@ def test_returns_and_advantages() -> None:
     assert advantages(returns, played, ReinforceSettings())[active].std() == pytest.approx(1.0)
 
 
+def test_problems_of_large_differences_do_not_drown_the_others() -> None:
+    returns = np.array([[1.0, 2.0, 10.0, 30.0], [3.0, 3.0, 40.0, 20.0]])
+    played = Played([], np.zeros((2, 4), int), returns, np.zeros((2, 4)), np.ones((2, 4), bool), [])
+    found = advantages(returns, played, ReinforceSettings(baseline="mean", plays=2))
+    assert found.std() == pytest.approx(1.0) and np.abs(found).max(1) == pytest.approx([np.sqrt(2), 1.0], rel=0.01)
+    equal = advantages(np.ones((2, 4)), played, ReinforceSettings(baseline="mean", plays=2))
+    assert not equal.any()
+
+
 @pytest.mark.parametrize("batch", [1, 7, 10_000])
 def test_the_gradient_does_not_depend_on_the_batches(batch: int) -> None:
     torch.manual_seed(0)
