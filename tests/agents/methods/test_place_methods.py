@@ -31,9 +31,9 @@ def short(name: str) -> Recipe:
     recipe = load_recipe(name)
     return dataclasses.replace(
         recipe,
-        steps=240,
-        lanes=8,
-        checkpoint_every=60,
+        steps=480,
+        lanes=16,
+        checkpoint_every=90,
         arguments={**recipe.arguments, **SMALL[name]},
         network=dataclasses.replace(recipe.network, hidden=8, embedding=8, layers=1),
         evaluation=dataclasses.replace(recipe.evaluation, every=1000, episodes=4, arguments=SMALL[name]),
@@ -48,14 +48,14 @@ def test_a_killed_run_ends_with_the_same_weights_and_its_file_plays(name: str, t
         pass
 
     def watch(step: int, judged: Any) -> None:
-        if step > 120:
+        if step > 180:
             raise Kill
 
     TrainingRun(short(name), tmp_path / "whole").train()
     with pytest.raises(Kill):
         TrainingRun(short(name), tmp_path / "killed", watch=watch).train()
     run = TrainingRun(short(name), tmp_path / "killed")
-    assert run.checkpoint is not None and 0 < run.checkpoint.step < 240
+    assert run.checkpoint is not None and 0 < run.checkpoint.step < 480
     run.train()
     one, other = (Checkpoint.load(tmp_path / at / "checkpoint.safetensors").tensors for at in ("whole", "killed"))
     assert one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
