@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hetgym.agents.clusters import ClusterPlanner as ClusterPlanner
     from hetgym.agents.cuts import CutPlanner as CutPlanner
     from hetgym.agents.hub import write_hub_folder as write_hub_folder
+    from hetgym.agents.lists.dispatcher import ListDispatcher as ListDispatcher
     from hetgym.agents.lists.planner import ListPlanner as ListPlanner
     from hetgym.agents.network_policy import NetworkPolicy as NetworkPolicy
     from hetgym.agents.place.planner import PlacePlanner as PlacePlanner

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from hetgym.agents.candidates import CandidatePolicy
+from hetgym.agents.candidates import SchedulePolicy
+from hetgym.agents.lists.dispatcher import ListDispatcher
 from hetgym.agents.lists.planner import ListPlanner
 from hetgym.agents.play import SCHEDULING, Policy
 from hetgym.agents.pretrained import load
@@ -109,7 +110,7 @@ def planned_dispatch(problem: Problem) -> Schedule:
     return _dispatched(rule("planned-dispatch"), problem)
 
 
-def _dispatched(policy: CandidatePolicy, problem: Problem) -> Schedule:
+def _dispatched(policy: SchedulePolicy | ListDispatcher, problem: Problem) -> Schedule:
     trace = policy.play(problem=problem)["trace"]
     return decode_in_order(problem, trace.assignment, by_start(problem, trace.start, trace.finish))
 
@@ -139,7 +140,7 @@ def plan_by_file(problem: Problem, path: str) -> Schedule:
         path: path of the policy's weights.
     """
     policy = _policy(path)
-    if isinstance(policy, CandidatePolicy) and policy.kind == "dispatch":
+    if isinstance(policy, SchedulePolicy | ListDispatcher) and policy.kind == "dispatch":
         return _dispatched(policy, problem)
     made: Schedule = policy.plan(problem)
     return made

@@ -37,6 +37,14 @@ ALGORITHMS.update(
             env="HetSchedule-v0",
             reads=(),
         ),
+        "run-gradient": Algorithm(
+            "hetgym.agents.training.settings:RunGradientSettings",
+            "hetgym.agents.training.run_gradient:train",
+            "REINFORCE through simulated runs that follow a network",
+            shares=False,
+            env="HetDispatch-v0",
+            reads=(),
+        ),
         "move-outcomes": Algorithm(
             "hetgym.agents.training.settings:OutcomeSettings",
             "hetgym.agents.training.outcomes:train",

@@ -17,6 +17,7 @@ from pathlib import Path
 from safetensors.numpy import load_file
 
 from hetgym.agents import candidates, pretrained
+from hetgym.agents.lists import dispatcher
 from hetgym.agents.lists import planner as lists
 from hetgym.agents.place import planner as place
 from hetgym.agents.regions import planner as regions
@@ -24,7 +25,13 @@ from hetgym.agents.splits import planner as splits
 
 PACKAGES = ("hetgym", "torch", "torch-geometric", "stable-baselines3", "sb3-contrib", "numpy", "numba")
 
-PLANNERS = {"list-gradient": lists, "self-labelling": place, "move-outcomes": regions, "split-outcomes": splits}
+PLANNERS = {
+    "list-gradient": lists,
+    "run-gradient": dispatcher,
+    "self-labelling": place,
+    "move-outcomes": regions,
+    "split-outcomes": splits,
+}
 """Algorithm -> the module that reads and writes the files of its policies."""
 
 

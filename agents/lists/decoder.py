@@ -14,7 +14,7 @@ of the logarithm of a schedule's probability by them, and only the network needs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -197,8 +197,8 @@ def _schedule(
             count += 1
     for turn in range(n):
         if listed:
-            _chances(desk, outputs, count)
-            at = _drawn(desk.chance, count, uniform[turn, 0]) if len(uniform) > 0 else 0
+            chances(desk, outputs, count)
+            at = drawn(desk.chance, count, uniform[turn, 0]) if len(uniform) > 0 else 0
             while len(uniform) == 0 and desk.ready[at] != turns[turn]:
                 at += 1
             operator = desk.ready[at]
@@ -212,13 +212,13 @@ def _schedule(
         operator = turns[turn]
         device = _look(p, desk, outputs[operator], operator)
         if listed:
-            _soften(desk, outputs[operator, d + COUNT + 1], device)
+            soften(desk, outputs[operator, d + COUNT + 1], device)
         if len(uniform) > 0:
-            device = _drawn(desk.score, d, uniform[turn, 1])
+            device = drawn(desk.score, d, uniform[turn, 1])
         elif forced:
             device = devices[operator]
         if len(gradient) > 0:
-            _differentiate(desk, outputs[operator], device, gradient[operator])
+            differentiate(desk, outputs[operator], device, gradient[operator])
         devices[operator] = device
         timeline.book(p, t, operator, device, desk.start[device])
         if listed:
@@ -231,8 +231,8 @@ def _schedule(
 
 
 @step
-def _chances(desk: Desk, outputs: FloatArray, count: int) -> None:
-    """Write the probabilities of the ready operators."""
+def chances(desk: Any, outputs: FloatArray, count: int) -> None:
+    """Write the probabilities of the ready operators; a desk is a record with ``ready`` and ``chance``."""
     most, total = -np.inf, 0.0
     for k in range(count):
         most = max(most, outputs[desk.ready[k], 0])
@@ -244,7 +244,7 @@ def _chances(desk: Desk, outputs: FloatArray, count: int) -> None:
 
 
 @step
-def _drawn(chance: FloatArray, count: int, uniform: float) -> int:
+def drawn(chance: FloatArray, count: int, uniform: float) -> int:
     """The place that a number in [0, 1) draws by probabilities; the last that can be if rounding leaves none."""
     found = 0
     for k in range(count):
@@ -311,8 +311,8 @@ def _look(p: ProblemArrays, desk: Desk, outputs: FloatArray, operator: int) -> i
 
 
 @step
-def _soften(desk: Desk, logarithm: float, best: int) -> None:
-    """Turn the scores into probabilities at a temperature, given by its logarithm."""
+def soften(desk: Any, logarithm: float, best: int) -> None:
+    """Turn the scores of a desk into probabilities at a temperature, given by its logarithm."""
     rate, least, total = np.exp(-logarithm), desk.score[best], 0.0
     for a in range(len(desk.score)):
         if desk.score[a] < np.inf:
@@ -327,14 +327,14 @@ def _soften(desk: Desk, logarithm: float, best: int) -> None:
 # With l = -z / tau: dl/db = -1 / tau, dl/dw = -y / tau, dl/d(log tau) = -l; and d(log p of a device)/dl is 1 for that
 # device minus its probability for each. A constant added to all l changes nothing, so l is log p here.
 @step
-def _differentiate(desk: Desk, outputs: FloatArray, device: int, gradient: FloatArray) -> None:
-    """Add the gradient of the logarithm of a device's probability."""
-    d = len(desk.score)
-    rate = np.exp(-outputs[d + COUNT + 1])
+def differentiate(desk: Any, outputs: FloatArray, device: int, gradient: FloatArray) -> None:
+    """Add the gradient of the logarithm of a device's probability; the temperature is the last output."""
+    d, last = len(desk.score), len(outputs) - 1
+    rate = np.exp(-outputs[last])
     for a in range(d):
         slope = (1.0 if a == device else 0.0) - desk.score[a]
         gradient[1 + a] -= slope * rate
-        for k in range(COUNT):
+        for k in range(desk.seen.shape[1]):
             gradient[1 + d + k] -= slope * rate * desk.seen[a, k]
         if desk.score[a] > 0.0:
-            gradient[d + COUNT + 1] -= slope * np.log(desk.score[a])
+            gradient[last] -= slope * np.log(desk.score[a])

@@ -12,9 +12,9 @@ from hetgym._kernels.jit import jit, step
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray
 from hetgym.agents.inference import linear, rectify
-from hetgym.agents.lists.decoder import COUNT
 from hetgym.agents.lists.tokens import View
 from hetgym.agents.place.inference import EncoderWeights, encode, encoder_weights
+from hetgym.errors import ArtefactError
 from hetgym.problem import Problem
 
 
@@ -52,16 +52,36 @@ def _head(state: Mapping[str, npt.NDArray[Any]], name: str) -> HeadWeights:
     return HeadWeights(get("0.weight"), get("0.bias"), get("2.weight"), get("2.bias"))
 
 
-def check(weights: ListWeights, tokens: int, edge_features: int) -> bool:
-    """True if weights are those of a network that takes such features, and says what the decoder needs."""
+def checked(state: Mapping[str, npt.NDArray[Any]], tokens: int, edge_features: int, whole: int) -> ListWeights:
+    """The weights of a network that takes such features, and has so many outputs for a whole operator.
+
+    Raises:
+        ArtefactError: they are not, or not finite.
+    """
+    try:
+        weights = list_weights(state)
+        fits = _fits(weights, tokens, edge_features, whole)
+    except (IndexError, KeyError, ValueError) as error:
+        raise ArtefactError(f"not the weights of a list policy ({error})") from error
+    if not fits:
+        raise ArtefactError("the weights belong to a list policy with other features")
+    if not all(np.isfinite(weight).all() for weight in state.values()):
+        raise ArtefactError("the weights of the list policy are not finite")
+    return weights
+
+
+def _fits(weights: ListWeights, tokens: int, edge_features: int, whole: int) -> bool:
     size, encoder = tokens, weights.encoder
     if encoder is not None:
         size = encoder.embed1.shape[1]
         if encoder.embed0.shape[0] != tokens or (encoder.edge.size and encoder.edge.shape[2] != edge_features):
             return False
-    heads = (weights.pair, 1), (weights.operator, COUNT + 2)
+    heads = (weights.pair, 1), (weights.operator, whole)
     return all(
-        len(head.enter) == size and head.leave.shape == (len(head.enter_bias) or size, count) for head, count in heads
+        len(head.enter) == size
+        and head.leave.shape == (len(head.enter_bias) or size, count)
+        and head.leave_bias.shape == (count,)
+        for head, count in heads
     )
 
 

@@ -14,7 +14,6 @@ from hetgym.agents.lists import decoder, inference
 from hetgym.agents.lists.tokens import EDGE_FEATURES, TOKEN_FEATURES, view
 from hetgym.agents.planner import SchedulePlanner
 from hetgym.envs.core.arguments import whole_number
-from hetgym.errors import ArtefactError
 from hetgym.planning.capacity import fitted
 from hetgym.planning.ranks import assigned_bottom_level, list_order
 from hetgym.planning.timeline import as_run, new_timeline, rows_of
@@ -46,15 +45,7 @@ class ListPlanner(SchedulePlanner):
 
     def __init__(self, weights: Weights, card: Mapping[str, Any] | None = None) -> None:
         self.card = dict(card or {})
-        try:
-            self.weights = inference.list_weights(weights)
-            fits = inference.check(self.weights, len(TOKEN_FEATURES), len(EDGE_FEATURES))
-        except (IndexError, KeyError, ValueError) as error:
-            raise ArtefactError(f"not the weights of a list policy ({error})") from error
-        if not fits:
-            raise ArtefactError("the weights belong to a list policy with other features")
-        if not all(np.isfinite(weight).all() for weight in weights.values()):
-            raise ArtefactError("the weights of the list policy are not finite")
+        self.weights = inference.checked(weights, len(TOKEN_FEATURES), len(EDGE_FEATURES), decoder.COUNT + 2)
 
     def __call__(self, problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
         """The plan of the most probable decisions."""

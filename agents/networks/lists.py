@@ -24,19 +24,22 @@ class ListNetwork(nn.Module):
         tokens, edge_features: number of features of a pair and of an edge.
         hidden: size of the embeddings; 0 for a linear map of the features.
         layers: number of layers; 0 for none, so that no operator sees another one.
+        whole: number of outputs for an operator, bonuses aside; the last one is the logarithm of the temperature.
 
     Shapes:
         - **tokens** [N, D, F], **edges** [2, M], **edge_features** [M, E], **graph** [N], **base** [N, 1 + D]:
           priorities and bonuses of the untrained policy.
-        - **output** [N, D + COUNT + 2].
+        - **output** [N, D + whole].
     """
 
-    def __init__(self, tokens: int, edge_features: int, hidden: int = 32, layers: int = 3) -> None:
+    def __init__(
+        self, tokens: int, edge_features: int, hidden: int = 32, layers: int = 3, whole: int = COUNT + 2
+    ) -> None:
         super().__init__()
         self.encoder = OperatorDeviceEncoder(tokens, edge_features, hidden, layers) if hidden else None
-        self.pair, self.operator = _head(hidden or tokens, hidden, 1), _head(hidden or tokens, hidden, COUNT + 2)
+        self.pair, self.operator = _head(hidden or tokens, hidden, 1), _head(hidden or tokens, hidden, whole)
         with torch.no_grad():
-            _last(self.operator).bias[COUNT + 1] = math.log(TEMPERATURE)
+            _last(self.operator).bias[-1] = math.log(TEMPERATURE)
 
     def forward(self, tokens: Tensor, edges: Tensor, edge_features: Tensor, graph: Tensor, base: Tensor) -> Tensor:
         """Look at graphs with equally many devices; see the class for shapes."""

@@ -11,7 +11,9 @@ from typing import Literal, overload
 from hetgym.agents import candidates
 from hetgym.agents.artefact import HUB_CARD, HUB_WEIGHTS, NETWORK_FORMAT, PolicyFiles, read_card, read_policy
 from hetgym.agents.candidates import CandidatePolicy, PipelinePolicy, SchedulePolicy, SplitPolicy
+from hetgym.agents.lists import dispatcher
 from hetgym.agents.lists import planner as lists
+from hetgym.agents.lists.dispatcher import ListDispatcher
 from hetgym.agents.lists.planner import ListPlanner
 from hetgym.agents.place import planner as place
 from hetgym.agents.place.planner import PlacePlanner
@@ -25,7 +27,9 @@ from hetgym.errors import ConfigError, HetgymWarning, unknown_name
 
 FOLDER = Path(__file__).parent
 
-FILES: tuple[PolicyFiles[Policy], ...] = (lists.FILES, place.FILES, regions.FILES, splits.FILES, candidates.FILES)
+FILES: tuple[PolicyFiles[Policy], ...] = (
+    lists.FILES, dispatcher.FILES, place.FILES, regions.FILES, splits.FILES, candidates.FILES,
+)  # fmt: skip
 """The formats of compiled policies."""
 
 CASES: dict[str, tuple[str, ...]] = {
@@ -124,7 +128,7 @@ def replay(policy: Policy, case: str) -> float:
     from hetgym.workloads import textbook
 
     network, _, platform = case.partition(" on ")
-    if isinstance(policy, ListPlanner | PlacePlanner | RegionPlanner):
+    if isinstance(policy, ListPlanner | ListDispatcher | PlacePlanner | RegionPlanner):
         return policy.plan(textbook(case)).makespan
     if isinstance(policy, SplitPlanner | SplitPolicy):
         return policy.plan(load_graph(network, batch=8), load_platform(platform), costs="roofline").makespan

@@ -15,7 +15,7 @@ Top to bottom:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -58,6 +58,7 @@ class ListGradient(Learner):
 
     settings: ListGradientSettings
     network: ListNetwork
+    whole: ClassVar[int] = decoder.COUNT + 2  # outputs for an operator, bonuses aside
 
     def __init__(self, settings: ListGradientSettings, updates: int, sizes: Sizes, seed: int = 0) -> None:
         super().__init__(settings, updates, sizes, seed)
@@ -73,7 +74,13 @@ class ListGradient(Learner):
     def new_network(self, sizes: Sizes) -> ListNetwork:
         """The untrained network."""
         hidden = 0 if self.settings.linear else sizes.embedding
-        return ListNetwork(len(TOKEN_FEATURES), len(EDGE_FEATURES), hidden, sizes.layers)
+        return ListNetwork(len(TOKEN_FEATURES), len(EDGE_FEATURES), hidden, sizes.layers, self.whole)
+
+    @property
+    def imitation(self) -> float:
+        """The present weight of the plan to imitate."""
+        weight, until = self.settings.imitation, self.settings.until
+        return weight * max(0.0, 1.0 - self.update / max(1.0, until * self.updates))
 
     def advance(self) -> dict[str, float]:
         """Make one update.
@@ -82,17 +89,13 @@ class ListGradient(Learner):
         """
         settings, rng = self.settings, np.random.default_rng([self.seed, 1, self.update])
         lessons = [self.lessons[k] for k in self._chosen(rng)]
-        weight = settings.imitation * max(0.0, 1.0 - self.update / max(1.0, settings.until * self.updates))
         for lesson in lessons:
             lesson.view = lesson.view or view(lesson.problem, lesson.runtime)
-            if weight > 0 and lesson.turns is None:
+            if self.imitation > 0 and lesson.turns is None:
                 self._label(lesson)
         outputs = look(self.network, lessons)
         parts = outputs.detach().double().split([lesson.problem.num_operators for lesson in lessons])
-        played = [
-            gradient(lesson, part.numpy(), settings.samples, weight, rng)
-            for lesson, part in zip(lessons, parts, strict=True)
-        ]
+        played = [self.gradient(lesson, part.numpy(), rng) for lesson, part in zip(lessons, parts, strict=True)]
         slope = np.concatenate([found for found, _ in played]) / len(lessons)
         self.optimizer.zero_grad()
         outputs.backward(torch.from_numpy(slope).float())
@@ -110,6 +113,20 @@ class ListGradient(Learner):
         group = self.groups[int(rng.choice(len(shares), p=shares / shares.sum()))]
         found: IntArray = rng.choice(group, min(self.settings.problems, len(group)), replace=False)
         return found
+
+    def gradient(self, lesson: Lesson, outputs: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
+        """[n, width] gradient of the loss by the outputs on a problem, and the best makespan over the mean."""
+        problem, n = lesson.problem, lesson.problem.num_operators
+        assert lesson.view is not None
+        desk = decoder.new_desk(problem, new_timeline(problem, lesson.runtime), lesson.view.scale)
+        uniform = rng.random((self.settings.samples, n, 2))
+        plans, slopes = decoder.sample_with_gradients(problem, desk, outputs, uniform)
+        makespans = priced(problem, lesson.runtime, plans)
+        found = mean_gradient(makespans, slopes)
+        if self.imitation > 0:
+            assert lesson.turns is not None and lesson.devices is not None
+            found -= self.imitation / n * decoder.gradient_of(problem, desk, outputs, lesson.turns, lesson.devices)
+        return found, float(makespans.min() / makespans.mean())
 
     def _label(self, lesson: Lesson) -> None:
         """Search for a plan to imitate; its operators take their turns by the bottom levels of its devices."""
@@ -136,23 +153,12 @@ def look(network: ListNetwork, lessons: list[Lesson]) -> Tensor:
     return found
 
 
-def gradient(
-    lesson: Lesson, outputs: FloatArray, samples: int, imitation: float, rng: np.random.Generator
-) -> tuple[FloatArray, float]:
-    """[n, width] gradient of the loss by the outputs on a problem, and the best makespan over the mean."""
-    problem = lesson.problem
-    assert lesson.view is not None
-    desk = decoder.new_desk(problem, new_timeline(problem, lesson.runtime), lesson.view.scale)
-    n = problem.num_operators
-    plans, slopes = decoder.sample_with_gradients(problem, desk, outputs, rng.random((samples, n, 2)))
-    makespans = priced(problem, lesson.runtime, plans)
+def mean_gradient(makespans: FloatArray, slopes: FloatArray) -> FloatArray:
+    """[n, width] gradient of the loss by the outputs, from the makespans of K schedules and [K, n, width] slopes."""
     relative = makespans / makespans.mean() - 1.0
     advantage = -relative / (relative.std() + STEADY)
-    found = -np.tensordot(advantage, slopes, 1) / samples
-    if imitation > 0:
-        assert lesson.turns is not None and lesson.devices is not None
-        found -= imitation / n * decoder.gradient_of(problem, desk, outputs, lesson.turns, lesson.devices)
-    return found, float(makespans.min() / makespans.mean())
+    found: FloatArray = -np.tensordot(advantage, slopes, 1) / len(makespans)
+    return found
 
 
 class TrainedLists(Trained):

@@ -198,3 +198,19 @@ class ListGradientSettings:
             raise ConfigError("curriculum and runtimes must not be empty")
         for name in self.runtimes:
             runtime(name)
+
+
+@dataclass(frozen=True)
+class RunGradientSettings(ListGradientSettings):
+    """Settings of run gradients, besides those that every recipe has.
+
+    Raises:
+        ConfigError: a number out of its range, or nothing to train on.
+        UnknownName: no such runtime.
+    """
+
+    plans: float = 0.35  # share of the updates, the first ones, that draw schedules in place of runs
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(self.plans, "plans", ConfigError, maximum=1.0)

@@ -77,6 +77,19 @@ def side_by_side(problems: Sequence[Problem]) -> Problem:
     )
 
 
+_OWN = (
+    "cost", "edge_source", "edge_target", "edge_bytes", "edge_tensor", "weight_bytes", "output_bytes",
+    "operator_names", "operator_kinds", "name", "occupancy", "notes", "shared_weights",
+)  # fmt: skip
+"""What a job has of its own; all else is its machine's."""
+
+
+def apart(problems: Sequence[Problem]) -> list[Problem]:
+    """The problems that :func:`side_by_side` joins, each by itself on the devices and links of the first."""
+    first, *others = problems
+    return [first, *(first.replace(**{name: getattr(one, name) for name in _OWN}) for one in others)]
+
+
 def nonnegative(name: str, values: Any) -> FloatArray | None:
     """An array of numbers from a list; None stays None. Raises ConfigError: not a list of finite numbers from 0 on."""
     if values is None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hetgym import metrics
 from hetgym._kernels import records as records
 from hetgym._kernels.blanks import blank
-from hetgym._types import BoolArray, FloatArray, IntArray
+from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
 from hetgym.envs.core.arguments import real_number, whole_number
 from hetgym.envs.core.lanes import RecordLanes, begun, only_options
 from hetgym.envs.core.memory import Remembered
@@ -24,7 +24,7 @@ from hetgym.envs.dispatch import state as states
 from hetgym.envs.dispatch.completion import dispatch_and_complete, dispatch_and_plan
 from hetgym.envs.dispatch.conditions import Conditions, Drawn, deadlines, given, noisy, with_changes
 from hetgym.envs.dispatch.dynamics import dispatch
-from hetgym.envs.dispatch.jobs import Jobs, arriving, job_times, nonnegative, side_by_side, together
+from hetgym.envs.dispatch.jobs import Jobs, apart, arriving, job_times, nonnegative, side_by_side, together
 from hetgym.envs.dispatch.observation import DispatchDeviceColumn, dispatch_space
 from hetgym.envs.dispatch.rollouts import ROLLOUTS, new_rollouts
 from hetgym.envs.dispatch.service import Service, new_service
@@ -41,6 +41,7 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Trace, lateness
 from hetgym.sim.decisions import new_run
+from hetgym.sim.kernel import Switches
 from hetgym.sim.progress import RUNNING, launch_order, new_sharing
 from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
@@ -338,6 +339,21 @@ class DispatchLanes(RecordLanes):
     def problem(self, lane: int) -> Problem:
         """The problem of the lane's episode: all of its jobs."""
         return self.instance(lane).problem
+
+    def jobs(self, lane: int) -> list[Problem]:
+        """The jobs of the lane's episode, each by itself on the episode's machine."""
+        return apart(self._jobs[lane])
+
+    @property
+    def record(self) -> Int64Array:
+        """The row of the lanes' :class:`~hetgym.envs.dispatch.state.DispatchRecord`, for kernels of agents."""
+        row: Int64Array = self._lanes.table[0]
+        return row
+
+    @property
+    def switches(self) -> Switches:
+        """The switches of the simulated runtime, for kernels of agents."""
+        return self._switches
 
     def replayable(self, lane: int) -> Problem | list[Problem]:
         """The problem of the lane's episode, or its jobs if there are several."""
