@@ -22,7 +22,7 @@ NOISY = Conditions(noise=0.2, slow_downs=1)
 
 def training(updates: int) -> RunGradient:
     settings = RunGradientSettings(
-        curriculum=SMALL, problems=3, samples=24, effort=500, plans=0.2, warm_up=1, learning_rate=1e-2
+        curriculum=SMALL, problems=6, samples=64, effort=500, plans=0.2, warm_up=1, learning_rate=1e-2
     )
     return RunGradient(settings, updates, Sizes(embedding=8, layers=1), 3, NOISY)
 
@@ -42,7 +42,7 @@ def makespans(learner: RunGradient) -> np.ndarray:
 
 
 def test_runs_of_its_lessons_become_shorter() -> None:
-    learner = training(40)
+    learner = training(80)
     before = makespans(learner)
     while learner.update < learner.updates:
         learner.advance()
