@@ -5,11 +5,12 @@ Top to bottom:
 1. Draw a fixed set of problems. Each update takes some of them, all with equally many devices.
 2. The network looks at them in one pass. For each, the decoder draws schedules, which the simulator prices, and returns
    the gradients of their log-probabilities by the outputs.
-3. The gradient of the loss by the outputs is :math:`-\frac1K \sum_k A_k \nabla \log \pi(s_k)`, with the advantage
-   :math:`A_k` of a schedule: how much shorter it is than the mean of the :math:`K` schedules, over their deviation
-   (Williams, Machine Learning 8, 1992). To that comes :math:`-\frac{\lambda}{n} \nabla \log \pi(s^*)` for the plan
-   :math:`s^*` of a search, with a weight :math:`\lambda` that falls to 0. PyTorch takes it from there through the
-   network.
+3. The gradient of the loss by the outputs is :math:`-\frac1K \sum_k A_k \nabla \log \pi(s_k)` (Williams, Machine
+   Learning 8, 1992). The advantage :math:`A_k` of a schedule is its lead over a quantile of the :math:`K` schedules, 0
+   for longer ones, standardised: what counts is how good the best of some plans are (risk-seeking policy gradients:
+   Petersen et al., "Deep symbolic regression", ICLR 2021). To that comes
+   :math:`-\frac{\lambda}{n} \nabla \log \pi(s^*)` for the plan :math:`s^*` of a search, with a weight
+   :math:`\lambda` that falls to 0. PyTorch takes it from there through the network.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from hetgym.problem import Problem
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
-STEADY = 0.003  # added to the deviation of the makespans, relative to their mean, before advantages are divided by it
+STEADY = 0.003  # added to deviations of makespans, relative to their mean, before leads are divided by them
 
 
 @dataclass
@@ -122,7 +123,7 @@ class ListGradient(Learner):
         uniform = rng.random((self.settings.samples, n, 2))
         plans, slopes = decoder.sample_with_gradients(problem, desk, outputs, uniform)
         makespans = priced(problem, lesson.runtime, plans)
-        found = mean_gradient(makespans, slopes)
+        found = mean_gradient(makespans, slopes, self.settings.leaders)
         if self.imitation > 0:
             assert lesson.turns is not None and lesson.devices is not None
             found -= self.imitation / n * decoder.gradient_of(problem, desk, outputs, lesson.turns, lesson.devices)
@@ -153,11 +154,18 @@ def look(network: ListNetwork, lessons: list[Lesson]) -> Tensor:
     return found
 
 
-def mean_gradient(makespans: FloatArray, slopes: FloatArray) -> FloatArray:
+def mean_gradient(makespans: FloatArray, slopes: FloatArray, leaders: float) -> FloatArray:
     """[n, width] gradient of the loss by the outputs, from the makespans of K schedules and [K, n, width] slopes."""
-    relative = makespans / makespans.mean() - 1.0
-    advantage = -relative / (relative.std() + STEADY)
-    found: FloatArray = -np.tensordot(advantage, slopes, 1) / len(makespans)
+    found: FloatArray = -np.tensordot(advantages(makespans, leaders), slopes, 1) / len(makespans)
+    return found
+
+
+def advantages(makespans: FloatArray, leaders: float) -> FloatArray:
+    """[K] what schedules lead by, in deviations, if that share of them is the shortest; of all, if the share is 1."""
+    relative = makespans / makespans.mean()
+    bar = np.sort(relative)[min(int(leaders * len(relative)), len(relative) - 1)]
+    lead = np.maximum(0.0, bar - relative) / (relative.std() + STEADY)
+    found: FloatArray = (lead - lead.mean()) / (lead.std() + STEADY)
     return found
 
 

@@ -178,6 +178,7 @@ class ListGradientSettings:
     linear: bool = False  # true for a linear map of an operator's own features in place of the network
     problems: int = 10  # number of problems of an update
     samples: int = 24  # number of schedules of each
+    leaders: float = 1.0  # share of them that become more probable, the shortest ones; 1 to compare all with their mean
     imitation: float = 4.0  # weight of the plan to imitate at first, over the number of operators
     until: float = 0.67  # share of the updates after which that weight is 0
     effort: int = 100_000  # number of operators that the search for such a plan launches in trials
@@ -192,6 +193,7 @@ class ListGradientSettings:
         check_number(self.effort, "effort", ConfigError)
         check_number(self.imitation, "imitation", ConfigError)
         check_number(self.until, "until", ConfigError, maximum=1.0)
+        check_number(self.leaders, "leaders", ConfigError, positive=True, maximum=1.0)
         for name in ("learning_rate", "clip"):
             check_number(getattr(self, name), name, ConfigError, positive=True)
         if not self.curriculum or not self.runtimes:

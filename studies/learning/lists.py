@@ -67,6 +67,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no-messages": ({}, {"layers": 0}),
     "linear": ({"linear": True}, {}),
     "no-imitation": ({"imitation": 0.0}, {}),
+    "no-leaders": ({"leaders": 1.0}, {}),
 }
 """Variant of the recipe -> changes of its settings, and of the sizes of its network."""
 

@@ -10,7 +10,7 @@ from hetgym.agents import TrainingRun, load, load_recipe
 from hetgym.agents.lists.planner import ListPlanner
 from hetgym.agents.sizes import Sizes
 from hetgym.agents.training.curriculum import Part
-from hetgym.agents.training.list_gradient import ListGradient
+from hetgym.agents.training.list_gradient import ListGradient, advantages
 from hetgym.agents.training.settings import ListGradientSettings
 from hetgym.agents.training.trainer import arrays
 from hetgym.errors import ConfigError
@@ -37,10 +37,19 @@ def excess(learner: ListGradient) -> float:
 
 @pytest.mark.parametrize("imitation", [0.0, 1.0])
 def test_plans_for_its_lessons_become_shorter(imitation: float) -> None:
-    learner = training(80, imitation=imitation, learning_rate=1e-2, samples=24)
+    learner = training(80, imitation=imitation, leaders=1.0, learning_rate=1e-2, samples=24)
     while learner.update < learner.updates:
         learner.advance()
     assert excess(learner) < 0.99
+
+
+def test_advantages_are_leads_over_a_quantile() -> None:
+    makespans = np.array([4.0, 1.0, 3.0, 2.0])
+    of_all, of_half = advantages(makespans, 1.0), advantages(makespans, 0.5)
+    assert of_all == pytest.approx((2.5 - makespans) / makespans.std(), rel=0.02)
+    assert of_half[[0, 2]] == pytest.approx(of_half[0]) and of_half[1] > of_half[3] > of_half[0]
+    assert abs(of_all.sum()) + abs(of_half.sum()) < 1e-12
+    assert not advantages(np.ones(4), 0.25).any()
 
 
 def test_an_update_has_equally_many_devices() -> None:
