@@ -257,7 +257,7 @@ def drawn(chance: FloatArray, count: int, uniform: float) -> int:
 
 
 # A device that cannot run the operator, or has no room for it, has the score inf; without any that has room there is
-# the roomiest. `kin` is summed into the features of all devices at once.
+# the roomiest.
 @step
 def _look(p: ProblemArrays, desk: Desk, outputs: FloatArray, operator: int) -> int:
     """Write start, features and z of each device for an operator; the device of least z, the smaller of equal ones."""
@@ -268,17 +268,8 @@ def _look(p: ProblemArrays, desk: Desk, outputs: FloatArray, operator: int) -> i
         for k in range(COUNT):
             desk.seen[a, k] = 0.0
     for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
-        i, edge = p.predecessor[m], p.predecessor_edge[m]
-        made = max(made, t.finish[i])
-        for a in range(d):
-            if a != t.assignment[i]:
-                desk.seen[a, DeviceFeature.ASKED] += transfer_time(p, t.assignment[i], a, p.edge_bytes[edge])
-    for e in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-        j = p.successor[e]
-        for m in range(p.predecessor_pointer[j], p.predecessor_pointer[j + 1]):
-            a = t.assignment[p.predecessor[m]]
-            if a >= 0:
-                desk.seen[a, DeviceFeature.KIN] += desk.communication[p.predecessor_edge[m]]
+        made = max(made, t.finish[p.predecessor[m]])
+    look_around(p, t.assignment, desk.communication, operator, desk.seen)
     roomy = False
     for a in range(d):
         roomy = roomy or (p.cost[operator, a] < np.inf and timeline.fits(t, operator, a))
@@ -308,6 +299,24 @@ def _look(p: ProblemArrays, desk: Desk, outputs: FloatArray, operator: int) -> i
             if best < 0 or z < desk.score[best]:
                 best = a
     return best
+
+
+@step
+def look_around(
+    p: ProblemArrays, assignment: IntArray, communication: FloatArray, operator: int, seen: FloatArray
+) -> None:
+    """Add to each device the transfers of an operator's inputs from elsewhere, and of what its readers read there."""
+    for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        i, edge = p.predecessor[m], p.predecessor_edge[m]
+        for a in range(p.cost.shape[1]):
+            if a != assignment[i]:
+                seen[a, DeviceFeature.ASKED] += transfer_time(p, assignment[i], a, p.edge_bytes[edge])
+    for e in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+        j = p.successor[e]
+        for m in range(p.predecessor_pointer[j], p.predecessor_pointer[j + 1]):
+            a = assignment[p.predecessor[m]]
+            if a >= 0:
+                seen[a, DeviceFeature.KIN] += communication[p.predecessor_edge[m]]
 
 
 @step

@@ -16,7 +16,7 @@ from hetgym._kernels.heap import push
 from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
-from hetgym.agents.lists.decoder import chances, differentiate, drawn, soften
+from hetgym.agents.lists.decoder import chances, differentiate, drawn, look_around, soften
 from hetgym.envs.core.features import Column
 from hetgym.envs.dispatch.state import read_lanes, read_problem, read_run, read_state
 from hetgym.planning.ranks import list_order, upward_rank
@@ -25,7 +25,6 @@ from hetgym.sim.decisions import GO_ON, WAIT, backlog, estimate, play
 from hetgym.sim.kernel import State, Switches
 from hetgym.sim.loop import DECIDE
 from hetgym.sim.progress import CHANGE, EVENTS, OPEN, RELEASE, Progress, Sharing, clear, open_up
-from hetgym.transfer import transfer_time
 
 
 class OnlineFeature(Column):
@@ -250,7 +249,7 @@ def _look(p: ProblemArrays, s: State, run: Progress, desk: Desk, count: int, at:
         earliest = min(earliest, finish[a])
         for k in range(COUNT):
             desk.seen[a, k] = 0.0
-    _look_around(p, run, desk, operator)
+    look_around(p, run.assignment, desk.communication, operator, desk.seen)
     for k in range(count):
         if k != at:
             _want(desk.finish[k], desk.seen)
@@ -273,22 +272,6 @@ def _look(p: ProblemArrays, s: State, run: Progress, desk: Desk, count: int, at:
         if best < 0 or z < desk.score[best]:
             best = a
     return best
-
-
-@step
-def _look_around(p: ProblemArrays, run: Progress, desk: Desk, operator: int) -> None:
-    """Sum what an operator reads from elsewhere, and what its readers also read, by device."""
-    for m in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
-        i, edge = p.predecessor[m], p.predecessor_edge[m]
-        for a in range(p.cost.shape[1]):
-            if a != run.assignment[i]:
-                desk.seen[a, OnlineFeature.ASKED] += transfer_time(p, run.assignment[i], a, p.edge_bytes[edge])
-    for e in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
-        j = p.successor[e]
-        for m in range(p.predecessor_pointer[j], p.predecessor_pointer[j + 1]):
-            a = run.assignment[p.predecessor[m]]
-            if a >= 0:
-                desk.seen[a, OnlineFeature.KIN] += desk.communication[p.predecessor_edge[m]]
 
 
 @step
