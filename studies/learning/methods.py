@@ -30,6 +30,7 @@ from scipy.stats import trim_mean
 
 import hetgym
 from hetgym import Problem
+from hetgym._types import FloatArray
 from hetgym.baselines import get
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.core.kinds import IDS
@@ -54,6 +55,7 @@ HEURISTICS = "donf", "heft", "peft", "cpgc"
 BUDGETS = {"plan 1 ms": 0.001, "plan 10 ms": 0.01, "plan 100 ms": 0.1}
 ORDER = ["best known", "random", *HEURISTICS, "mwkr", *BUDGETS, *METHODS]  # of rows
 GREEDY, BEST, SAMPLES = "greedy", "best of 16", 16
+SHARES = np.linspace(0.0, 1.0, 11)  # of a training at which curves are drawn
 FIRST = 9_900_000  # seed of the first problem; no training and no choice used these
 TIMED, LANES, LARGEST = 3, 6000, 230  # problems that are timed, operators side by side, operators of a suite's largest
 
@@ -308,6 +310,12 @@ def _show(title: str, lines: list[Row], name: str) -> None:
         show(title, lines, {column: lambda line, column=column: line[column] for column in lines[0]}, name)
 
 
+def _curve(history: list[Row]) -> FloatArray:
+    """Ratios to the reference at SHARES of a training, interpolated, as episodes end at other steps with each seed."""
+    steps = np.array([entry["step"] for entry in history])
+    return np.interp(SHARES, steps / steps[-1], [entry["ratio_reference"] for entry in history])
+
+
 def draw(runs: list[Row], path: Path) -> None:
     """A picture of evaluations during training: the median of seeds, and a band from the least to the greatest."""
     from matplotlib.figure import Figure
@@ -317,9 +325,8 @@ def draw(runs: list[Row], path: Path) -> None:
     for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
         for method in dict.fromkeys(run["method"] for run in runs if run["env"] == name):
             found = [run for run in runs if run["method"] == method]
-            steps = sorted(set.intersection(*({entry["step"] for entry in run["history"]} for run in found)))
-            values = [[one["ratio_reference"] for one in run["history"] if one["step"] in steps] for run in found]
-            minutes = np.array(steps) / max(1, steps[-1]) * float(np.median([run["seconds"] for run in found])) / 60
+            values = [_curve(run["history"]) for run in found]
+            minutes = SHARES * float(np.median([run["seconds"] for run in found])) / 60
             (line,) = axes.plot(minutes, np.median(values, 0), marker=".", label=method)
             axes.fill_between(minutes, np.min(values, 0), np.max(values, 0), color=line.get_color(), alpha=0.2, lw=0)
         axes.set(title=name, xlabel="minutes of one core", ylabel="makespan over the reference's")
