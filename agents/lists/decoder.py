@@ -23,6 +23,7 @@ from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.envs.core.features import Column
 from hetgym.planning import intervals, timeline
+from hetgym.planning.ranks import assigned_bottom_level, list_order
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.transfer import transfer_time
 
@@ -111,6 +112,16 @@ def sample(problem: Problem, desk: Desk, outputs: FloatArray, uniform: FloatArra
     plans = new_plans(len(uniform), problem.num_operators, problem.num_devices)
     _run(problem, desk, outputs, plans, uniform)
     return plans
+
+
+def reordered(problem: Problem, desk: Desk, outputs: FloatArray, plans: Plans) -> Plans:
+    """The devices of schedules, operators in the order of their bottom levels there."""
+    levels = [assigned_bottom_level(problem.arrays, devices) for devices in plans.devices]
+    found = new_plans(len(levels), problem.num_operators, problem.num_devices)
+    found.turns[:] = [list_order(problem.arrays, level) for level in levels]
+    found.devices[:] = plans.devices
+    _run(problem, desk, outputs, found, forced=True)
+    return found
 
 
 def sample_with_gradients(
@@ -276,10 +287,12 @@ def _look(p: ProblemArrays, desk: Desk, outputs: FloatArray, operator: int) -> i
     only = -1 if roomy else timeline.roomiest(p, t, operator)
     for a in range(d):
         desk.score[a] = np.inf
-        if p.cost[operator, a] == np.inf or (roomy and not timeline.fits(t, operator, a)) or (only >= 0 and a != only):
+        if p.cost[operator, a] == np.inf:
             continue
         ready, last = timeline.data_ready(p, t, operator, a), intervals.last_end(t.busy, a)
         desk.start[a] = timeline.start_after(p, t, operator, a, ready, True)
+        if (roomy and not timeline.fits(t, operator, a)) or (only >= 0 and a != only):
+            continue
         finish = desk.start[a] + p.cost[operator, a]
         earliest = min(earliest, finish)
         seen = desk.seen[a]

@@ -63,7 +63,8 @@ class ListPlanner(SchedulePlanner):
         """The best of some plans after one look at the problem.
 
         Args:
-            samples: number of plans: first the most probable ones in some orders, then ones that are drawn.
+            samples: number of plans: first the most probable ones in some orders, then ones that are drawn, each of
+                them also in the order of the bottom levels of its devices.
             orders: number of orders. The first is that of the policy's priorities, each further one that of the bottom
                 levels of the plan before it. By default a quarter of the samples, from 1 to :data:`ORDERS`.
             seed: seed of the draws.
@@ -95,7 +96,7 @@ class ListPlanner(SchedulePlanner):
 def plans_of(
     problem: Problem, desk: decoder.Desk, outputs: FloatArray, orders: int, uniform: FloatArray
 ) -> decoder.Plans:
-    """The most probable plans in some orders, then those drawn with uniform numbers [K, n, 2]."""
+    """The most probable plans in some orders, then those drawn with uniform numbers [K, n, 2], in two orders each."""
     found, priority = [], outputs[:, 0]
     for _ in range(orders):
         found.append(decoder.decode(problem, desk, outputs, list_order(problem.arrays, priority)[None]))
@@ -103,7 +104,8 @@ def plans_of(
     if len(uniform):
         hot = outputs.copy()
         hot[:, -1] += HEAT
-        found.append(decoder.sample(problem, desk, hot, uniform))
+        drawn = decoder.sample(problem, desk, hot, uniform)
+        found += [drawn, decoder.reordered(problem, desk, outputs, drawn)]
     return decoder.joined(found)
 
 

@@ -8,7 +8,8 @@ Top to bottom:
 3. The gradient of the loss by the outputs is :math:`-\frac1K \sum_k A_k \nabla \log \pi(s_k)` (Williams, Machine
    Learning 8, 1992). The advantage :math:`A_k` of a schedule is its lead over a quantile of the :math:`K` schedules, 0
    for longer ones, standardised: what counts is how good the best of some plans are (risk-seeking policy gradients:
-   Petersen et al., "Deep symbolic regression", ICLR 2021). To that comes
+   Petersen et al., "Deep symbolic regression", ICLR 2021). At the end it is that over their mean, for the greedy plan.
+   To that comes
    :math:`-\frac{\lambda}{n} \nabla \log \pi(s^*)` for the plan :math:`s^*` of a search, with a weight
    :math:`\lambda` that falls to 0. PyTorch takes it from there through the network.
 """
@@ -40,6 +41,7 @@ from hetgym.problem import Problem
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
+FINISH = 0.8  # share of the updates after which all schedules are compared with their mean
 STEADY = 0.003  # added to deviations of makespans, relative to their mean, before leads are divided by them
 
 
@@ -108,6 +110,11 @@ class ListGradient(Learner):
         self.update += 1
         return {"gradient": float(norm), "best": float(np.mean([best for _, best in played]))}
 
+    @property
+    def leaders(self) -> float:
+        """Share of the schedules that become more probable at present."""
+        return self.settings.leaders if self.update < FINISH * self.updates else 1.0
+
     def _chosen(self, rng: np.random.Generator) -> IntArray:
         """Numbers of the problems of an update, all with equally many devices."""
         shares = np.array([len(group) for group in self.groups], float)
@@ -123,7 +130,7 @@ class ListGradient(Learner):
         uniform = rng.random((self.settings.samples, n, 2))
         plans, slopes = decoder.sample_with_gradients(problem, desk, outputs, uniform)
         makespans = priced(problem, lesson.runtime, plans)
-        found = mean_gradient(makespans, slopes, self.settings.leaders)
+        found = mean_gradient(makespans, slopes, self.leaders)
         if self.imitation > 0:
             assert lesson.turns is not None and lesson.devices is not None
             found -= self.imitation / n * decoder.gradient_of(problem, desk, outputs, lesson.turns, lesson.devices)

@@ -69,7 +69,7 @@ class RunGradient(ListGradient):
         calm, _ = played(problem, drawn, desk)
         drawn = with_changes(problem, drawn, conditions, float(calm[0]), rng)
         makespans, slopes = played(problem, drawn, desk, self.settings.samples, int(rng.integers(2**62)))
-        return mean_gradient(makespans, slopes, self.settings.leaders), float(makespans.min() / makespans.mean())
+        return mean_gradient(makespans, slopes, self.leaders), float(makespans.min() / makespans.mean())
 
 
 def played(

@@ -8,7 +8,7 @@ import pytest
 from hetgym import Problem
 from hetgym.agents.lists import decoder
 from hetgym.agents.lists.decoder import COUNT, DeviceFeature
-from hetgym.planning.ranks import list_order, upward_rank
+from hetgym.planning.ranks import assigned_bottom_level, list_order, upward_rank
 from hetgym.planning.timeline import new_timeline
 from hetgym.sim import runtime
 from hetgym.workloads import RandomMix
@@ -129,6 +129,23 @@ def test_draws_are_those_of_the_policy() -> None:
     for kind, number in zip(kinds[most], numbers[most], strict=True):
         chance = np.exp(Oracle(problem, outputs, 1.7).log_probability(kind[:4], kind[4:]))
         assert abs(number / count - chance) < 5 * np.sqrt(chance / count)
+
+
+def test_reordered_schedules_keep_their_devices() -> None:
+    problem = small(4)
+    outputs, desk = outputs_for(problem, 4), desk_for(problem)
+    plans = decoder.sample(problem, desk, outputs, np.random.default_rng(0).random((5, problem.num_operators, 2)))
+    found = decoder.reordered(problem, desk, outputs, plans)
+    assert (found.devices == plans.devices).all()
+    for turns, devices, order, pointer in zip(*found, strict=True):
+        level = assigned_bottom_level(problem.arrays, devices)
+        assert (turns == list_order(problem.arrays, level)).all()
+        oracle = Oracle(problem, outputs, 1.7)
+        for i in turns:
+            oracle.place(int(i), int(devices[i]), float(oracle.scores(int(i))[0][devices[i]]))
+        for a in range(problem.num_devices):
+            mine = order[pointer[a] : pointer[a + 1]].tolist()
+            assert mine == sorted(mine, key=lambda i, finish=oracle.finish: finish[i])
 
 
 @pytest.mark.parametrize("name", ["classic", "framework"])

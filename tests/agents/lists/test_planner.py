@@ -84,7 +84,7 @@ def test_plans_fit_where_capacities_are_enforced() -> None:
     problem = problems(1)[0]
     n, d = problem.num_operators, problem.num_devices
     tight = problem.replace(weight_bytes=np.full(n, 1e4), memory_capacity=np.full(d, 1e4 * np.ceil(n / d) + 9e3))
-    plan = planner().plan(tight, runtime="links,memory=enforce", samples=4)
+    plan = planner().plan(tight, runtime="links,memory=enforce", samples=16)
     assert (np.bincount(plan.assignment, minlength=d) <= np.ceil(n / d)).all()
     with pytest.raises(OutOfMemory):
         planner().plan(tight.replace(memory_capacity=np.full(d, 1e4)), runtime="memory=enforce")
