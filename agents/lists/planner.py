@@ -27,7 +27,7 @@ from hetgym.workloads import as_problem
 ORDERS = 4
 """Most plans with the most probable devices, each in an order of its own, if there are to be several."""
 
-HEAT = 0.8  # what draws add to logarithms of temperatures, to differ more than in training
+HEAT = 1.2  # what draws add to logarithms of temperatures, to differ more than in training
 
 
 class ListPlanner(SchedulePlanner):
