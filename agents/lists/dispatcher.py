@@ -74,7 +74,7 @@ class ListDispatcher:
         return schedule
 
     def look(self, problem: Problem, runtime: str | Runtime = "classic") -> Looks:
-        """What decisions about a job depend on, besides the run."""
+        """The network's outputs for a job, and the units of time of its operators."""
         seen = view(problem, runtime)
         return Looks(inference.outputs(problem, seen, self.weights), *units(seen))
 

@@ -53,7 +53,7 @@ def _head(state: Mapping[str, npt.NDArray[Any]], name: str) -> HeadWeights:
 
 
 def checked(state: Mapping[str, npt.NDArray[Any]], tokens: int, edge_features: int, whole: int) -> ListWeights:
-    """The weights of a network that takes such features, and has so many outputs for a whole operator.
+    """The weights of a network that takes such features, and has ``whole`` outputs for an operator.
 
     Raises:
         ArtefactError: they are not, or not finite.

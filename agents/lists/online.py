@@ -67,7 +67,7 @@ class Desk(NamedTuple):
 
 
 def new_desk(problem: Problem, outputs: FloatArray, scale: FloatArray, tail: FloatArray, offered: int) -> Desk:
-    """Allocate for runs in which so many operators are offered at a time; for the arrays see :class:`Desk`."""
+    """Allocate for runs with ``offered`` operators to choose from at a time; for the arrays see :class:`Desk`."""
     d = problem.num_devices
     arrival, start, finish = (np.zeros((offered, d)) for _ in range(3))
     return Desk(
