@@ -4,6 +4,10 @@ The first updates are those of :mod:`hetgym.agents.training.list_gradient`, whic
 imitate. The others are alike, but with runs in place of schedules: the decisions of :mod:`hetgym.agents.lists.online`,
 under the noise and the changes of the recipe's environment. All runs of a problem in an update meet the same ones, so
 that their makespans differ by decisions alone.
+
+Gradients grow with the inverse of the temperature. Without a bound it can fall until a single operator's gradient
+outweighs all others, and training collapses. Temperatures below ``COLDEST`` are therefore raised to it, and no gradient
+leads them lower.
 """
 
 from __future__ import annotations
@@ -27,6 +31,8 @@ from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, wit
 from hetgym.problem import Problem
 from hetgym.sim.decisions import new_run
 from hetgym.sim.run import online_setting
+
+COLDEST = 0.03  # least temperature of the draws in training
 
 
 class RunGradient(ListGradient):
@@ -57,6 +63,15 @@ class RunGradient(ListGradient):
 
     def gradient(self, lesson: Lesson, outputs: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
         """[n, width] gradient of the loss by the outputs on a problem, and the best makespan over the mean."""
+        least = np.log(COLDEST)
+        cold = outputs[:, -1] < least
+        outputs = np.column_stack([outputs[:, :-1], np.maximum(outputs[:, -1], least)])
+        found, best = self._found(lesson, outputs, rng)
+        found[cold, -1] = np.minimum(found[cold, -1], 0.0)
+        return found, best
+
+    def _found(self, lesson: Lesson, outputs: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
+        """What :meth:`gradient` returns, at the temperatures given."""
         if self.draws_plans:
             shared = np.r_[: 1 + lesson.problem.num_devices + decoder.COUNT, -1]
             found = np.zeros_like(outputs)

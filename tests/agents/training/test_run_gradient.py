@@ -11,7 +11,8 @@ from hetgym.agents.lists import online
 from hetgym.agents.lists.dispatcher import ListDispatcher
 from hetgym.agents.sizes import Sizes
 from hetgym.agents.training.curriculum import Part
-from hetgym.agents.training.run_gradient import RunGradient, played
+from hetgym.agents.training.list_gradient import look
+from hetgym.agents.training.run_gradient import COLDEST, RunGradient, played
 from hetgym.agents.training.settings import RunGradientSettings
 from hetgym.agents.training.trainer import arrays
 from hetgym.envs.dispatch.conditions import Conditions, given, noisy, with_changes
@@ -47,6 +48,23 @@ def test_runs_of_its_lessons_become_shorter() -> None:
     while learner.update < learner.updates:
         learner.advance()
     assert (makespans(learner) / before).mean() < 0.99
+
+
+def test_temperatures_below_the_coldest_are_raised_to_it_and_not_led_lower() -> None:
+    learner = training(80)
+    learner.advance()
+    learner.update, lessons = 79, [lesson for lesson in learner.lessons if lesson.view is not None]
+    assert not learner.draws_plans
+    found = []
+    for cold in (-1000.0, np.log(COLDEST)):
+        outputs = [look(learner.network, [lesson]).detach().double().numpy() for lesson in lessons]
+        for some in outputs:
+            some[:, -1] = cold
+        each = zip(lessons, outputs, strict=True)
+        found.append([learner.gradient(lesson, some, np.random.default_rng(0))[0] for lesson, some in each])
+    least, bound = (np.concatenate([some[:, [0, 1, -1]] for some in slopes]) for slopes in found)
+    assert np.array_equal(least[:, :-1], bound[:, :-1]) and bound.any(axis=0).all()
+    assert bound[:, -1].max() > 0 and np.array_equal(least[:, -1], np.minimum(bound[:, -1], 0.0))
 
 
 def test_a_killed_run_ends_with_the_same_weights(tmp_path: Any) -> None:
