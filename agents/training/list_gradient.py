@@ -7,7 +7,7 @@ Top to bottom:
    the gradients of their log-probabilities by the outputs.
 3. The gradient of the loss by the outputs is :math:`-\frac1K \sum_k A_k \nabla \log \pi(s_k)` (Williams, Machine
    Learning 8, 1992). The advantage :math:`A_k` of a schedule is its lead over a quantile of the :math:`K` schedules, 0
-   for longer ones, standardised: what counts is how good the best of some plans are (risk-seeking policy gradients:
+   for longer ones, standardised, so that the best of some plans become better (risk-seeking policy gradients:
    Petersen et al., "Deep symbolic regression", ICLR 2021). At the end it is that over their mean, for the greedy plan.
    To that comes
    :math:`-\frac{\lambda}{n} \nabla \log \pi(s^*)` for the plan :math:`s^*` of a search, with a weight
@@ -168,7 +168,7 @@ def mean_gradient(makespans: FloatArray, slopes: FloatArray, leaders: float) -> 
 
 
 def advantages(makespans: FloatArray, leaders: float) -> FloatArray:
-    """[K] what schedules lead by, in deviations, if that share of them is the shortest; of all, if the share is 1."""
+    """[K] leads of schedules over their quantile ``leaders``, 0 for longer ones, standardised; see the module."""
     relative = makespans / makespans.mean()
     bar = np.sort(relative)[min(int(leaders * len(relative)), len(relative) - 1)]
     lead = np.maximum(0.0, bar - relative) / (relative.std() + STEADY)
