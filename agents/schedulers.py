@@ -110,6 +110,11 @@ def planned_dispatch(problem: Problem) -> Schedule:
     return _dispatched(rule("planned-dispatch"), problem)
 
 
+def gnn_dispatch_v1(problem: Problem) -> Schedule:
+    """The pretrained dispatch policy: operators are inserted in the order of their starts in a run without noise."""
+    return _dispatched(load("gnn-dispatch-v1"), problem)
+
+
 def _dispatched(policy: SchedulePolicy | ListDispatcher, problem: Problem) -> Schedule:
     trace = policy.play(problem=problem)["trace"]
     return decode_in_order(problem, trace.assignment, by_start(problem, trace.start, trace.finish))

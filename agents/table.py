@@ -8,6 +8,7 @@ from hetgym.planning.baseline import Baseline
 
 _CORSINI = "hetgym; self-labelling after Corsini et al., NeurIPS 2024; roll-outs after PEFT"
 _LISTS = "hetgym: a graph network, decoded by list scheduling; REINFORCE after Williams, Machine Learning 8, 1992"
+_RUNS = "hetgym: a graph network, followed during runs; REINFORCE after Williams, Machine Learning 8, 1992"
 _OUTCOMES = "hetgym: region annealing whose regions a network proposes"
 
 
@@ -26,6 +27,7 @@ ROWS: tuple[Baseline, ...] = (
         kind="rule",
         aliases={"dispatch-v2": ""},
     ),
+    _row("gnn-dispatch-v1", "gnn_dispatch_v1", _RUNS, "O(n d (h^2 + e))"),
     _row("gnn-v1", "gnn_v1", _LISTS, "O(n d (h^2 + e))"),
     _row("place-v1", "place_v1", _CORSINI, "O(n p (e p + h^2))"),
     _row("place-v1-search", "place_v1_search", _CORSINI, "O(trials (e + n))"),

@@ -40,7 +40,7 @@ ALGORITHMS.update(
         "run-gradient": Algorithm(
             "hetgym.agents.training.settings:RunGradientSettings",
             "hetgym.agents.training.run_gradient:train",
-            "REINFORCE through simulated runs that follow a network",
+            "REINFORCE through simulated runs that follow a network: the policy gnn-dispatch-v1",
             shares=False,
             env="HetDispatch-v0",
             reads=(),

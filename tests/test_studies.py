@@ -168,6 +168,7 @@ def test_suites_of_the_studies() -> None:
     [
         "studies/agents/agents_dispatch.py --episodes 1 --zoo 0",
         "studies/agents/agents_pipeline.py --chains 1",
+        "studies/agents/dispatch_learned.py --sets random --episodes 1",
         "studies/agents/agents_split.py --random 1 --keys 2",
         "studies/agents/agents_streaming.py --episodes 1 --jobs 2 --gaps 0.6",
         "benchmarks/policies.py --small 1 --large 0 --huge 0 --networks 0 --searches 1",

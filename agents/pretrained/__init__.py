@@ -47,6 +47,8 @@ def names() -> list[str]:
 
 
 @overload
+def load(policy: Literal["gnn-dispatch-v1"]) -> ListDispatcher: ...
+@overload
 def load(policy: Literal["gnn-v1"]) -> ListPlanner: ...
 @overload
 def load(policy: Literal["place-v1"]) -> PlacePlanner: ...
@@ -67,7 +69,8 @@ def load(policy: str | Path) -> Policy:
             layout of the Hugging Face Hub (:func:`~hetgym.agents.write_hub_folder`).
 
     Returns:
-        A :class:`~hetgym.agents.ListPlanner` for ``gnn-v1``, a :class:`~hetgym.agents.PlacePlanner` for ``place-v1``, a
+        A :class:`~hetgym.agents.ListPlanner` for ``gnn-v1``, a :class:`~hetgym.agents.ListDispatcher` for
+        ``gnn-dispatch-v1``, a :class:`~hetgym.agents.PlacePlanner` for ``place-v1``, a
         :class:`~hetgym.agents.RegionPlanner` for ``place-v2``, a :class:`~hetgym.agents.SplitPlanner` for ``split-v2``;
         :class:`~hetgym.agents.Policy` describes the common interface. For a former name of a rule,
         :func:`~hetgym.agents.rule` and a warning.
@@ -128,11 +131,11 @@ def replay(policy: Policy, case: str) -> float:
     from hetgym.workloads import textbook
 
     network, _, platform = case.partition(" on ")
-    if isinstance(policy, ListPlanner | ListDispatcher | PlacePlanner | RegionPlanner):
+    if isinstance(policy, ListPlanner | PlacePlanner | RegionPlanner):
         return policy.plan(textbook(case)).makespan
     if isinstance(policy, SplitPlanner | SplitPolicy):
         return policy.plan(load_graph(network, batch=8), load_platform(platform), costs="roofline").makespan
-    assert isinstance(policy, CandidatePolicy)
-    if isinstance(policy, SchedulePolicy):
+    if isinstance(policy, SchedulePolicy | ListDispatcher):
         return float(policy.play(problem=textbook(case))["makespan"])
+    assert isinstance(policy, CandidatePolicy)
     return float(policy.play(graph=network, platform=platform, costs="roofline")["value"])

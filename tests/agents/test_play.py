@@ -30,6 +30,7 @@ from hetgym.workloads import RandomMix, textbook
 
 ENVIRONMENTS = {
     "place-v1": {"id": "HetSchedule-v0"},
+    "gnn-dispatch-v1": {"id": "HetDispatch-v0"},
     "gnn-v1": {"id": "HetSchedule-v0", "runtime": "links"},
     "place-v2": {"id": "HetSchedule-v0", "runtime": "links"},
     "dispatch": {"id": "HetDispatch-v0"},
