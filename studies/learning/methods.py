@@ -68,7 +68,7 @@ class Kind:
     count: int
     moving: tuple[int, int] = (0, 0)  # problems that moving methods play greedily, and in samples
     runtime: str = "links"
-    noise: float = 0.0  # with noise nothing is sampled: the luckiest of several runs is no plan
+    noise: float = 0.0  # of run times; with noise nothing is sampled, since the best of several runs would be luck
     reference: tuple[str, ...] = ("cpgc",)  # the first one that was measured
     is_shop: bool = False
 
