@@ -83,9 +83,10 @@ class Checkpoint:
         step, state = card.get("step"), card.get("state")
         if not isinstance(step, int) or not _is_step(step) or not isinstance(state, dict):
             raise ArtefactError(f"{path}: not a checkpoint: step or state is missing, or impossible")
-        seconds, history = state.get("seconds", 0.0), state.get("history", [])
-        if not _is_number(seconds) or seconds < 0:
-            raise ArtefactError(f"{path}: the seconds of the run are {shown(seconds)}")
+        history = state.get("history", [])
+        for name in ("seconds", "core_seconds"):
+            if not _is_number(seconds := state.get(name, 0.0)) or seconds < 0:
+                raise ArtefactError(f"{path}: the {name} of the run are {shown(seconds)}")
         if not isinstance(history, list) or not all(_is_evaluation(entry, step) for entry in history):
             raise ArtefactError(f"{path}: the history is not a list of evaluations up to step {step}")
         return cls(step, {name: torch.from_numpy(array) for name, array in found.items()}, state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,6 +23,9 @@ from hetgym.errors import ConfigError, shown
 
 FILES = ("recipe.json", "checkpoint.safetensors", "policy.safetensors", "best.safetensors", "results.json")
 """Files of a run in its folder, besides TensorBoard's curves in ``curves/``."""
+
+TIMES = "seconds", "core_seconds"
+"""Times of a run [s]: on the clock, and of the processors, where workers of a Ray cluster are left out."""
 
 
 class Product(Protocol):
@@ -95,7 +99,8 @@ class TrainingRun:
         ]
         self._step = 0 if self.checkpoint is None else self.checkpoint.step
         self._began, self._first = time.perf_counter(), self._step
-        self._seconds: float = state.get("seconds", 0.0)
+        self._earlier: dict[str, float] = {name: state.get(name, 0.0) for name in TIMES}
+        self._used = sum(os.times()[:4])
         self.curves = Curves(path / "curves", self._step)
 
     def _compare(self) -> None:
@@ -153,9 +158,8 @@ class TrainingRun:
             judged = self._judge(step, network)
         if last or step // self.recipe.checkpoint_every > self._step // self.recipe.checkpoint_every:
             found = snapshot()
-            Checkpoint(step, found.tensors, {**found.state, "history": self.history, "seconds": self.seconds}).save(
-                self.path / "checkpoint.safetensors"
-            )
+            state = {**found.state, "history": self.history, **self.times}
+            Checkpoint(step, found.tensors, state).save(self.path / "checkpoint.safetensors")
         self._step = step
         self.watch(step, judged)
 
@@ -168,9 +172,10 @@ class TrainingRun:
         return (step - self._first) / max(time.perf_counter() - self._began, 1e-9)
 
     @property
-    def seconds(self) -> float:
-        """Time of the run, summed over all processes that worked on it, each up to its last checkpoint [s]."""
-        return self._seconds + time.perf_counter() - self._began
+    def times(self) -> dict[str, float]:
+        """Times of the run, resumed or not, by :data:`TIMES` [s]; those of a process count up to its last checkpoint."""
+        now = time.perf_counter() - self._began, sum(os.times()[:4]) - self._used
+        return {name: self._earlier[name] + spent for name, spent in zip(TIMES, now, strict=True)}
 
     def _judge(self, step: int, network: Any) -> dict[str, float]:
         """Play the held-out problems, and save the policy if it is the best so far."""
@@ -195,7 +200,7 @@ class TrainingRun:
             "version": 1,
             "recipe": self.recipe.document(),
             "final": final,
-            "seconds": self.seconds,
+            **self.times,
             "best": max(self.history, key=lambda entry: entry["return"]),
             "beaten": beaten,
             "history": self.history,

@@ -66,6 +66,7 @@ def test_a_checkpoint_before_the_first_step(tmp_path: Path) -> None:
         (7, {"seconds": "long"}, "seconds"),
         (7, {"seconds": -1}, "seconds"),
         (7, {"seconds": 10**400}, "seconds"),
+        (7, {"core_seconds": None}, "core_seconds"),
         (7, {"history": {}}, "history"),
         (7, {"history": [3]}, "history"),
         (7, {"history": [{"step": 3}]}, "history"),
