@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -103,13 +102,17 @@ class NetworkPolicy(Sampler):
 
 
 def load_policy(path: str | Path) -> NetworkPolicy:
-    """Read a policy from a file of ``hetgym train`` or :meth:`NetworkPolicy.save`, or a folder in the Hub's layout.
+    """Read a policy from a file of ``hetgym train`` or :meth:`NetworkPolicy.save`, or two files or a folder.
+
+    Args:
+        path: a file that ends in ``.safetensors`` and has the card inside; else as for
+            :func:`~hetgym.agents.artefact.load_pair`.
 
     Raises:
         ArtefactError: missing, damaged, or not a policy.
     """
-    folder = isinstance(path, str | Path) and os.path.isdir(path)
-    card, weights = artefact.load_pair(path, FORMAT) if folder else artefact.load(path, _FILE)
+    alone = not isinstance(path, str | Path) or str(path).endswith(".safetensors")
+    card, weights = artefact.load(path, _FILE) if alone else artefact.load_pair(path, FORMAT)
     try:
         network = _network_of(card, weights, str(path))
         network.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})

@@ -143,9 +143,14 @@ def trained_for(policy: Policy) -> tuple[str, ...]:
     >>> trained_for(hetgym.agents.load("place-v1")), trained_for(hetgym.agents.load("place-v2"))
     (('classic',), ('links', 'framework', 'ready'))
     """
-    if policy.kind == "pipeline" or "recipe" not in policy.card:
+    return runtimes_of(policy.card)
+
+
+def runtimes_of(card: Mapping[str, Any]) -> tuple[str, ...]:
+    """As :func:`trained_for`, by the card of a policy."""
+    recipe = card.get("recipe")
+    if recipe is None or recipe.get("env") == IDS["pipeline"]:
         return ()
-    recipe = policy.card["recipe"]
     runtimes = recipe.get("settings", {}).get("runtimes") or [recipe.get("arguments", {}).get("runtime", "classic")]
     return tuple(runtime_name(as_runtime(runtime)) for runtime in runtimes)
 

@@ -173,7 +173,7 @@ class TrainingRun:
 
     @property
     def times(self) -> dict[str, float]:
-        """Times of the run, resumed or not, by :data:`TIMES` [s]; those of a process count up to its last checkpoint."""
+        """Times of the run by :data:`TIMES` [s], summed over processes, each up to its last checkpoint."""
         now = time.perf_counter() - self._began, sum(os.times()[:4]) - self._used
         return {name: self._earlier[name] + spent for name, spent in zip(TIMES, now, strict=True)}
 

@@ -11,6 +11,9 @@ _LISTS = "hetgym: a graph network, decoded by list scheduling; REINFORCE after W
 _RUNS = "hetgym: a graph network, followed during runs; REINFORCE after Williams, Machine Learning 8, 1992"
 _OUTCOMES = "hetgym: region annealing whose regions a network proposes"
 
+METHODS = "doppler", "gdp", "giph", "l2d", "maskable-ppo-graph", "placeto", "readys", "slim", "slim-place"
+"""Shipped policies of the field's learned methods, by recipe; ``l2d`` and ``slim`` plan job shops alone."""
+
 
 def _row(name: str, function: str, citation: str, complexity: str, **fields: Any) -> Baseline:
     kind = fields.pop("kind", "policy")
@@ -29,6 +32,14 @@ ROWS: tuple[Baseline, ...] = (
     ),
     _row("gnn-dispatch-v1", "gnn_dispatch_v1", _RUNS, "O(n d (h^2 + e))"),
     _row("gnn-v1", "gnn_v1", _LISTS, "O(n d (h^2 + e))"),
+    _row(
+        "learned",
+        "learned",
+        "the papers of hetgym.agents.methods",
+        "O(n) passes of a graph network",
+        needs=("torch_geometric",),
+        aliases={method: f"method={method}" for method in METHODS},
+    ),
     _row("place-v1", "place_v1", _CORSINI, "O(n p (e p + h^2))"),
     _row("place-v1-search", "place_v1_search", _CORSINI, "O(trials (e + n))"),
     _row("place-v2", "place_v2", _OUTCOMES, "O(n^2), more where trials end late"),

@@ -6,7 +6,7 @@ import os
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from hetgym.agents import candidates
 from hetgym.agents.artefact import HUB_CARD, HUB_WEIGHTS, NETWORK_FORMAT, PolicyFiles, read_card, read_policy
@@ -92,7 +92,7 @@ def load(policy: str | Path) -> Policy:
         warnings.warn(f"{policy} is a rule: hetgym.agents.rule({new!r})", HetgymWarning, stacklevel=2)
         return rule(new)
     if str(policy) not in names() and os.path.isdir(policy):
-        return _read_folder(Path(policy))
+        return _read_pair(Path(policy), Path(policy) / HUB_CARD)
     if str(policy) not in names():
         raise unknown_name("policy", str(policy), names())
     return read(str(policy))
@@ -101,27 +101,32 @@ def load(policy: str | Path) -> Policy:
 def _read_file(path: Path) -> Policy:
     """A policy of the user's own."""
     if path.name == HUB_WEIGHTS and os.path.exists(path.parent / HUB_CARD):
-        return _read_folder(path.parent)
+        return _read_pair(path.parent, path.parent / HUB_CARD)
     if path.with_suffix(".json").exists():
-        return read_policy(path.with_suffix(""), *FILES)
+        return _read_pair(path.with_suffix(""), path.with_suffix(".json"))
     from hetgym.agents.network_policy import load_policy
 
     return load_policy(path)
 
 
-def _read_folder(folder: Path) -> Policy:
-    """A policy in a folder of the Hub's layout."""
-    if read_card(folder / HUB_CARD).get("format") != NETWORK_FORMAT:
-        return read_policy(folder, *FILES)
+def _read_pair(path: Path, page: Path) -> Policy:
+    """A policy whose card is a file of its own, at ``page``; for ``path`` see :func:`load_pair`."""
+    if read_card(page).get("format") != NETWORK_FORMAT:
+        return read_policy(path, *FILES)
     from hetgym.agents.network_policy import load_policy
 
-    return load_policy(folder)
+    return load_policy(path)
+
+
+def card(name: str) -> dict[str, Any]:
+    """The card of a shipped policy, which is read without its weights."""
+    return read_card(FOLDER / f"{name}.json")
 
 
 @cache
 def read(name: str) -> Policy:
     """Read a shipped policy's files, once in each process."""
-    return read_policy(FOLDER / name, *FILES)
+    return _read_pair(FOLDER / name, FOLDER / f"{name}.json")
 
 
 def replay(policy: Policy, case: str) -> float:

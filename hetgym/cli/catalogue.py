@@ -139,22 +139,23 @@ def recipes() -> list[Entry]:
 
 def policies() -> list[Entry]:
     """Pretrained policies, and rules, which nothing has trained."""
-    from hetgym.agents.play import trained_for
-    from hetgym.agents.pretrained import load, names
+    from hetgym.agents.play import runtimes_of
+    from hetgym.agents.pretrained import card, names
     from hetgym.agents.rules import RULES, rule
+    from hetgym.envs.core.kinds import IDS
 
-    loaded = [(name, load(name)) for name in names()]
+    kinds, cards = {environment: kind for kind, environment in IDS.items()}, {name: card(name) for name in names()}
     made = [
         {
             "name": name,
             "kind": "policy",
-            "env": found.card["env"],
-            "decides": found.kind,
-            "trained for": list(trained_for(found)),
-            "algorithm": found.card["recipe"]["algorithm"],
-            "summary": found.card["recipe"]["description"],
+            "env": found["env"],
+            "decides": kinds[found["env"]],
+            "trained for": list(runtimes_of(found)),
+            "algorithm": found["recipe"]["algorithm"],
+            "summary": found["recipe"]["description"],
         }
-        for name, found in loaded
+        for name, found in cards.items()
     ]
     by_hand = [
         {"name": name, "kind": "rule", "env": rule(name).card["env"], "decides": chosen.kind, "summary": chosen.summary}

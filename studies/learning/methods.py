@@ -1,9 +1,9 @@
 """The field's learned methods side by side: finished trainings, beside heuristics and search, on the same problems.
 
-    hetgym train gdp --seeds 0-4    # and so on; recipes without a finished run are left out
-    python studies/learning/methods.py --runs results --curves docs/images/methods.png
-    python studies/learning/methods.py --runs results --part 1/4 --json part1.json   # a quarter of the work
-    python studies/learning/methods.py --join part?.json
+    hetgym train gdp --seeds 0-4
+    python studies/learning/methods.py gdp --runs results    # writes studies/learning/measured/gdp.json
+    python studies/learning/methods.py heuristics            # and so on; without a method, tables of all these files
+    python studies/learning/methods.py --curves docs/images/methods.png
 
 Policies are the last ones of their trainings, of all seeds. They play one greedy episode, and 15 sampled ones beside
 it; heuristics plan for the runtime; ``plan`` is :func:`hetgym.plan` within a processor time; *random* takes any legal
@@ -34,7 +34,6 @@ from hetgym._types import FloatArray
 from hetgym.baselines import get
 from hetgym.envs.core.autoreset import make_lanes
 from hetgym.envs.core.kinds import IDS
-from hetgym.search import search
 from hetgym.workloads import RandomMix, load_suite
 from hetgym.workloads.device_networks import DeviceNetworks
 from hetgym.workloads.job_shops import JobShops
@@ -48,6 +47,7 @@ from planning import taillard_shops  # noqa: E402
 Row = dict[str, Any]
 Case = tuple[int, Problem]  # a problem and its number, which seeds the noise of its run
 
+HEURISTICAL = "heuristics"  # all that does not learn, measured as one method
 METHODS = ["placeto", "giph", "readys", "l2d", "slim", "slim-place", "doppler", "gdp", "maskable-ppo-graph", "gnn"]
 FOR_SHOPS, ORDERING, MOVING = ("l2d", "slim"), ("readys", "doppler", "gnn"), ("placeto", "giph")
 """Methods for job shops alone; others for them, too; those that move operators, the slowest, play fewer problems."""
@@ -56,6 +56,7 @@ BUDGETS = {"plan 1 ms": 0.001, "plan 10 ms": 0.01, "plan 100 ms": 0.1}
 ORDER = ["best known", "random", *HEURISTICS, "mwkr", *BUDGETS, *METHODS]  # of rows
 GREEDY, BEST, SAMPLES = "greedy", "best of 16", 16
 SHARES = np.linspace(0.0, 1.0, 11)  # of a training at which curves are drawn
+MEASURED = Path(__file__).parent / "measured"  # folder of files with rows, one for each method
 FIRST = 9_900_000  # seed of the first problem; no training and no choice used these
 TIMED, LANES, LARGEST = 3, 6000, 230  # problems that are timed, operators side by side, operators of a suite's largest
 
@@ -205,40 +206,60 @@ def of_heuristics(kind: Kind, cases: list[Case]) -> Iterator[Row]:
     yield from ({"method": "random", **row} for row in of_policy("random", agent, kind, cases, False))
 
 
-def trainings(folders: list[Path]) -> list[Row]:
-    """What finished runs say about their training, method by method and seed by seed."""
+def trainings(folders: list[Path], method: str) -> list[Row]:
+    """What the finished runs of a method say about their training, by seed."""
     found = []
-    for path in (path for folder in folders for path in folder.glob("*-s*")):
-        method, _, seed = path.name.rpartition("-s")
+    for path in (path for folder in folders for path in folder.glob(f"{method}-s*")):
+        seed = path.name.removeprefix(f"{method}-s")
         files = path / "results.json", path / "policy.safetensors"
-        if method in METHODS and seed.isdigit() and all(file.is_file() for file in files):
+        if seed.isdigit() and all(file.is_file() for file in files):
             told = json.loads(files[0].read_text())
             row = {"method": method, "seed": int(seed), "file": str(files[1]), "steps": told["history"][-1]["step"]}
             row |= {key: told["recipe"][key] for key in ("algorithm", "env")}
-            found.append(row | {key: told[key] for key in ("seconds", "history")})
-    return sorted(found, key=lambda row: (METHODS.index(row["method"]), row["seed"]))
+            found.append(row | {key: told[key] for key in ("core_seconds", "history")})
+    return sorted(found, key=lambda row: row["seed"])
 
 
-def measured(options: Namespace) -> list[Row]:
-    """Rows of a part of the work: makespans of a policy, or of a heuristic, on each problem of a kind."""
-    runs, (part, parts) = trainings(options.runs), map(int, options.part.split("/"))
-    rows: list[Row] = [{"training": run} for run in runs] if part == 1 else []
-    least = {run["method"]: run["seed"] for run in reversed(runs)}
-    work: list[tuple[str, Row]] = []
+def measured(method: str, options: Namespace) -> list[Row]:
+    """Rows of a method's trainings, and of its makespans on each problem, kind by kind and seed by seed."""
+    runs = trainings(options.runs, method)
+    if not runs and method != HEURISTICAL:
+        raise SystemExit(f"no finished run of {method} in {', '.join(map(str, options.runs))}")
+    rows: list[Row] = [{"training": {key: value for key, value in run.items() if key != "file"}} for run in runs]
     for name in options.kinds.split(","):
-        able = [*FOR_SHOPS, *ORDERING] if KINDS[name].is_shop else [one for one in METHODS if one not in FOR_SHOPS]
-        every = [{"method": "heuristics", "seed": 0, "file": ""}, *(run for run in runs if run["method"] in able)]
-        work += [(name, run) for run in every]
-    drawn = cache(lambda name: list(enumerate(KINDS[name].draw(min(KINDS[name].count, options.most)))))
-    for name, run in work[part - 1 :: parts]:
-        kind, cases, began = KINDS[name], drawn(name), time.process_time()
-        method, seed, file = run["method"], run["seed"], run["file"]
-        first = seed == least.get(method)
-        found = of_policy(method, hetgym.agents.load(file), kind, cases, first) if file else of_heuristics(kind, cases)
-        known: Row = {"kind": name, "problems": [problem.name for _, problem in cases], "method": method, "seed": seed}
-        rows += [known | row for row in found if row["makespans"]]
-        print(f"{name}: {method} {seed}, {time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
+        kind, began = KINDS[name], time.process_time()
+        if method != HEURISTICAL and not plays(method, kind):
+            continue
+        cases = list(enumerate(kind.draw(min(kind.count, options.most))))
+        known: Row = {"kind": name, "problems": [problem.name for _, problem in cases]}
+        found = [known | {"seed": 0} | row for row in of_heuristics(kind, cases)] if method == HEURISTICAL else []
+        for run in runs:
+            policy, own = hetgym.agents.load(run["file"]), {"method": method, "seed": run["seed"]}
+            found += [known | own | row for row in of_policy(method, policy, kind, cases, run is runs[0])]
+        rows += [row for row in found if row["makespans"]]
+        print(f"{name}: {method}, {time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
     return rows
+
+
+def plays(method: str, kind: Kind) -> bool:
+    """True if a method can play problems of a kind."""
+    return method in (*FOR_SHOPS, *ORDERING) if kind.is_shop else method not in FOR_SHOPS
+
+
+def write(path: Path, rows: list[Row]) -> None:
+    """Write rows as JSON, each on a line of its own, numbers with six digits."""
+    path.parent.mkdir(exist_ok=True)
+    lines = ",\n".join(json.dumps(_short(row)) for row in rows)
+    path.write_text(f"[\n{lines}\n]\n")
+
+
+def _short(value: Any) -> Any:
+    """A JSON value with six digits of each number."""
+    if isinstance(value, dict):
+        return {key: _short(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_short(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def iqm(scores: Any) -> Any:
@@ -298,9 +319,11 @@ def tables(rows: list[Row]) -> None:
         _show(f"{kind}, {KINDS[kind].runtime}", chosen, kind)
     lines = []
     for of in filter(None, ([run for run in runs if run["method"] == method] for method in METHODS)):
-        took = " to ".join(dict.fromkeys(f"{end(run['seconds'] for run in of):.0f}" for end in (min, max)))
+        took = " to ".join(dict.fromkeys(f"{end(run['core_seconds'] for run in of):.0f}" for end in (min, max)))
         line = {"recipe": of[0]["method"], "algorithm": of[0]["algorithm"], "environment": of[0]["env"]}
-        lines.append(line | {"seeds": str(len(of)), "steps": f"{of[0]['steps']:_}".replace("_", " "), "seconds": took})
+        lines.append(
+            line | {"seeds": str(len(of)), "steps": f"{of[0]['steps']:_}".replace("_", " "), "core-seconds": took}
+        )
     _show("What the trainings took", lines, "training")
 
 
@@ -326,7 +349,7 @@ def draw(runs: list[Row], path: Path) -> None:
         for method in dict.fromkeys(run["method"] for run in runs if run["env"] == name):
             found = [run for run in runs if run["method"] == method]
             values = [_curve(run["history"]) for run in found]
-            minutes = SHARES * float(np.median([run["seconds"] for run in found])) / 60
+            minutes = SHARES * float(np.median([run["core_seconds"] for run in found])) / 60
             (line,) = axes.plot(minutes, np.median(values, 0), marker=".", label=method)
             axes.fill_between(minutes, np.min(values, 0), np.max(values, 0), color=line.get_color(), alpha=0.2, lw=0)
         axes.set(title=name, xlabel="minutes of one core", ylabel="makespan over the reference's")
@@ -337,20 +360,21 @@ def draw(runs: list[Row], path: Path) -> None:
 
 def main() -> None:
     parser = command_line(__doc__)
+    parser.add_argument("methods", nargs="*", help=f"to measure: recipes, or {HEURISTICAL!r}")
     parser.add_argument("--runs", type=Path, nargs="+", default=[Path("results")], help="folders that hold runs")
     parser.add_argument("--kinds", default=",".join(KINDS), help="of problems, with commas")
     parser.add_argument("--most", type=int, default=1000, help="problems of each kind")
-    parser.add_argument("--part", default="1/1", help="which part of the work, of how many")
-    parser.add_argument("--join", type=Path, nargs="*", default=[], help="files of all parts instead of a run")
+    parser.add_argument("--rows", type=Path, default=MEASURED, help="folder for files of rows")
     parser.add_argument("--curves", type=Path, help="picture to draw")
     options = parser.parse_args()
-    search.perf_counter = time.process_time  # type: ignore[attr-defined]
-    rows = [row for path in options.join for row in json.loads(path.read_text())["rows"]] or measured(options)
-    if options.part == "1/1":
+    for method in options.methods:
+        write(options.rows / f"{method}.json", measured(method, options))
+    if not options.methods:
+        rows = [row for path in sorted(options.rows.glob("*.json")) for row in json.loads(path.read_text())]
         tables(rows)
-    if options.curves is not None:
-        draw([row["training"] for row in rows if "training" in row], options.curves)
-    save(options.json, "methods", rows)
+        if options.curves is not None:
+            draw([row["training"] for row in rows if "training" in row], options.curves)
+        save(options.json, "methods", [])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -12,14 +13,20 @@ import hetgym
 from hetgym import UnknownName, baselines
 from hetgym.agents import RULES, pretrained, rule
 from hetgym.agents.actions import COLUMNS
+from hetgym.agents.artefact import NETWORK_FORMAT
+from hetgym.agents.recipe import load_recipe
 from hetgym.agents.rules import FORMER
+from hetgym.agents.table import METHODS
 from hetgym.errors import ConfigError, HetgymError, HetgymWarning
 from hetgym.graph import load_graph
 from hetgym.pipeline import RandomChains
 from hetgym.platform import load_platform
 from hetgym.workloads import RandomMix, textbook
+from hetgym.workloads.job_shops import JobShops
 
-NAMES = pretrained.names()
+CARDS = {name: pretrained.card(name) for name in pretrained.names()}
+NAMES = [name for name, card in CARDS.items() if card["format"] != NETWORK_FORMAT]
+NETWORKS = [name for name in CARDS if name not in NAMES]
 
 
 def test_there_is_one_of_each_kind_of_decision_that_is_not_about_a_plan_at_hand():
@@ -27,8 +34,20 @@ def test_there_is_one_of_each_kind_of_decision_that_is_not_about_a_plan_at_hand(
     assert kinds == set(COLUMNS) - {"improve"}
 
 
-def test_a_policy_is_what_training_made():
-    assert all(hetgym.agents.load(name).card.get("step") != 0 for name in NAMES)
+@pytest.mark.parametrize("name", CARDS)
+def test_a_policy_is_what_a_command_makes(name):
+    """The recipe that its card names is the present one, apart from the seed."""
+    card = CARDS[name]
+    words = card["command"].split()
+    assert (words[:2], words[3], card["step"] > 0) == (["hetgym", "train"], "--seed", True)
+    assert json.loads(json.dumps(load_recipe(words[2], seed=int(words[4])).document())) == card["recipe"]
+    assert card["core_seconds"] > 0 and {"versions", "evaluation"} <= set(card)
+    files = [path for path in pretrained.FOLDER.iterdir() if path.stem == name]
+    assert {path.suffix for path in files} == {".safetensors", ".json"}
+    assert sum(path.stat().st_size for path in files) < 2_000_000
+
+
+def test_former_names_are_rules():
     for former, name in FORMER.items():
         with pytest.warns(HetgymWarning, match=f"{former} is a rule: hetgym.agents.rule\\('{name}'\\)"):
             assert hetgym.agents.load(former) is rule(name)
@@ -56,13 +75,15 @@ def test_plans_what_its_card_says(name):
         assert pretrained.replay(policy, case) == makespan
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_says_where_it_comes_from_and_is_small(name):
-    card = hetgym.agents.load(name).card
-    assert {"recipe", "versions", "evaluation", "training_seconds"} <= set(card)
-    files = [path for path in pretrained.FOLDER.iterdir() if path.stem == name]
-    assert {path.suffix for path in files} == {".safetensors", ".json"}
-    assert sum(path.stat().st_size for path in files) < 2_000_000
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_method_of_the_field_plans(name):
+    """A schedule that the simulator accepts, for the runtime asked for; methods for job shops plan nothing else."""
+    pytest.importorskip("torch_geometric")
+    assert name in METHODS and CARDS[name]["core_seconds"] <= 600 and len(CARDS[name]["seeds"]) >= 3
+    shop = "job" in CARDS[name]["recipe"]["arguments"].get("generator", {}).get("kind", "")
+    problem = (JobShops((4, 4), (3, 3)) if shop else RandomMix(operators=(8, 10), devices=2))(np.random.default_rng(0))
+    plan = baselines.get(name)(problem, "classic" if shop else "links")
+    hetgym.validate(problem, plan, memory=False)
 
 
 def test_planning_needs_no_pytorch():
