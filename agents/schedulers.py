@@ -9,11 +9,11 @@ from typing import Any
 from hetgym.agents.candidates import SchedulePolicy
 from hetgym.agents.lists.dispatcher import ListDispatcher
 from hetgym.agents.lists.planner import ListPlanner
+from hetgym.agents.methods import METHODS
 from hetgym.agents.play import SCHEDULING, Policy
 from hetgym.agents.pretrained import load
 from hetgym.agents.regions.planner import RegionPlanner
 from hetgym.agents.rules import rule
-from hetgym.agents.table import METHODS
 from hetgym.errors import ArtefactError, ConfigError, check_name
 from hetgym.planning.baseline import Baseline
 from hetgym.planning.decode import by_start, decode_in_order
@@ -123,7 +123,7 @@ def _dispatched(policy: SchedulePolicy | ListDispatcher, problem: Problem) -> Sc
 
 
 def learned(
-    problem: Problem, runtime: str | Runtime = "classic", method: str = "doppler", samples: int = 1, seed: int = 0
+    problem: Problem, method: str, runtime: str | Runtime = "classic", samples: int = 1, seed: int = 0
 ) -> Schedule:
     """A learned method of the field, as its shipped policy plans: one greedy episode, and some drawn ones.
 
@@ -134,7 +134,7 @@ def learned(
 
     Raises:
         UnknownName: no shipped policy of that name.
-        ConfigError: no samples, or a policy for job shops and a problem that is none.
+        ConfigError: no samples, or a policy for job shops and another problem.
         MissingExtra: PyTorch Geometric is not installed.
     """
     check_name("learned method", method, METHODS)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from hetgym.agents.methods import METHODS
 from hetgym.planning.baseline import Baseline
 
 _CORSINI = "hetgym; self-labelling after Corsini et al., NeurIPS 2024; roll-outs after PEFT"
 _LISTS = "hetgym: a graph network, decoded by list scheduling; REINFORCE after Williams, Machine Learning 8, 1992"
 _RUNS = "hetgym: a graph network, followed during runs; REINFORCE after Williams, Machine Learning 8, 1992"
 _OUTCOMES = "hetgym: region annealing whose regions a network proposes"
-
-METHODS = "doppler", "gdp", "giph", "l2d", "maskable-ppo-graph", "placeto", "readys", "slim", "slim-place"
-"""Shipped policies of the field's learned methods, by recipe; ``l2d`` and ``slim`` plan job shops alone."""
 
 
 def _row(name: str, function: str, citation: str, complexity: str, **fields: Any) -> Baseline:
@@ -37,6 +35,7 @@ ROWS: tuple[Baseline, ...] = (
         "learned",
         "the papers of hetgym.agents.methods",
         "O(n) passes of a graph network",
+        options={"method": METHODS[0]},
         needs=("torch_geometric",),
         aliases={method: f"method={method}" for method in METHODS},
     ),

@@ -16,15 +16,15 @@ ALGORITHMS.update(
             "policy gradient of whole episodes, with a critic or not, and with a teacher at first",
             shares=False,
         ),
-        "self-label": Algorithm(
-            "hetgym.agents.training.settings:SelfLabelSettings",
-            "hetgym.agents.training.self_label:train",
-            "play each problem often and imitate the best, in any environment",
-            shares=False,
-        ),
         "self-labelling": Algorithm(
             "hetgym.agents.training.settings:SelfLabellingSettings",
             "hetgym.agents.training.self_labelling:train",
+            "play each problem often and imitate the best, in any environment",
+            shares=False,
+        ),
+        "place-labelling": Algorithm(
+            "hetgym.agents.training.settings:PlaceLabellingSettings",
+            "hetgym.agents.training.place_labelling:train",
             "play a problem often and imitate the best: the policy place-v1",
             env="HetSchedule-v0",
             reads=(),

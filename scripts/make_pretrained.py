@@ -30,7 +30,7 @@ PACKAGES = ("hetgym", "torch", "torch-geometric", "stable-baselines3", "sb3-cont
 PLANNERS = {
     "list-gradient": lists,
     "run-gradient": dispatcher,
-    "self-labelling": place,
+    "place-labelling": place,
     "move-outcomes": regions,
     "split-outcomes": splits,
 }

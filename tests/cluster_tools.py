@@ -7,14 +7,14 @@ from typing import Any
 SMALL = {"operators": [8, 16]}
 
 
-def self_labelling(steps: int) -> dict[str, Any]:
+def place_labelling(steps: int) -> dict[str, Any]:
     """Fields of a recipe that has each of its five problems played once at least in two updates.
 
     Args:
         steps: updates.
     """
     return {
-        "algorithm": "self-labelling",
+        "algorithm": "place-labelling",
         "env": "HetSchedule-v0",
         "steps": steps,
         "checkpoint_every": 2,

@@ -1,7 +1,7 @@
 """SLIM, self-labelling for job shops.
 
 Source: Corsini, Porrello, Calderara, Dell'Amico, "Self-Labeling the Job Shop Scheduling Problem", NeurIPS 2024,
-arXiv 2401.11849; the loss is the algorithm ``self-label``.
+arXiv 2401.11849; the loss is the algorithm ``self-labelling``.
 
 As there: two graph attention layers embed the operators of a shop once, with messages along jobs, both ways, and
 between the operators of a machine; at each decision the jobs, described by the embedding of their next operator and by

@@ -46,7 +46,7 @@ class ReinforceSettings:
 
 
 @dataclass(frozen=True)
-class SelfLabelSettings:
+class SelfLabellingSettings:
     """Settings of self-labelling in any environment, besides those that every recipe has.
 
     Raises:
@@ -66,8 +66,8 @@ class SelfLabelSettings:
 
 
 @dataclass(frozen=True)
-class SelfLabellingSettings:
-    """Settings of self-labelling, besides those that every recipe has.
+class PlaceLabellingSettings:
+    """Settings of place-labelling, besides those that every recipe has.
 
     Raises:
         ConfigError: a number out of its range.

@@ -23,8 +23,8 @@ from hetgym.agents.distributed.crew import RayCluster, join
 from hetgym.agents.distributed.players import RayPlayers
 from hetgym.agents.recipe import Recipe, load_recipe
 from hetgym.agents.sb3.training import build
+from hetgym.agents.training.place_labelling import PlaceLabelling
 from hetgym.agents.training.playing import Threads
-from hetgym.agents.training.self_labelling import SelfLabelling
 from hetgym.agents.training.trainer import arrays
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -68,9 +68,9 @@ def ppo(recipe: Recipe, updates: int, cluster: RayCluster | None) -> dict[str, A
     return row(recipe, updates * model.n_steps, learn, playing, arrays(model.policy.network))
 
 
-def self_labelling(recipe: Recipe, updates: int, cluster: RayCluster | None) -> dict[str, Any]:
+def place_labelling(recipe: Recipe, updates: int, cluster: RayCluster | None) -> dict[str, Any]:
     """Time updates of self-labelling, after two that load kernels and send most problems."""
-    training = SelfLabelling(recipe.parsed_settings(), updates, recipe.network, recipe.seed)
+    training = PlaceLabelling(recipe.parsed_settings(), updates, recipe.network, recipe.seed)
     with ThreadPoolExecutor(1) as pool:
         players: Any = Threads(pool) if cluster is None else RayPlayers(cluster, training.settings.problems)
         for _ in range(2):
@@ -102,9 +102,9 @@ def measure(name: str, updates: int, cluster: RayCluster | None) -> dict[str, An
     recipe = load_recipe(name)
     if name == "split":  # whose steps take long: shorter roll-outs
         recipe = load_recipe(name, settings={**recipe.settings, "n_steps": 16})
-    if recipe.algorithm == "self-labelling":
+    if recipe.algorithm == "place-labelling":
         recipe = load_recipe(name, settings={**recipe.settings, "curriculum": CURRICULUM})
-        return self_labelling(recipe, updates, cluster)
+        return place_labelling(recipe, updates, cluster)
     return ppo(recipe, updates, cluster)
 
 

@@ -107,7 +107,7 @@ def test_a_file_of_weights_names_its_class_and_runs_no_code(tmp_path: Path, monk
         ({"algorithm": "own_policy:train"}, "must be a hetgym.agents.Algorithm"),
         ({"network": Sizes(features="own_policy:train")}, "derive it from ActionFeatures"),
         ({"network": Sizes(features="own_policy:Nothing")}, "has no 'Nothing'"),
-        ({"algorithm": "self-labelling", "arguments": {}, "settings": {}}, "leave features="),
+        ({"algorithm": "place-labelling", "arguments": {}, "settings": {}}, "leave features="),
     ],
 )
 def test_import_paths_that_lead_nowhere(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

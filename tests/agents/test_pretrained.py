@@ -14,9 +14,9 @@ from hetgym import UnknownName, baselines
 from hetgym.agents import RULES, pretrained, rule
 from hetgym.agents.actions import COLUMNS
 from hetgym.agents.artefact import NETWORK_FORMAT
+from hetgym.agents.methods import METHODS
 from hetgym.agents.recipe import load_recipe
 from hetgym.agents.rules import FORMER
-from hetgym.agents.table import METHODS
 from hetgym.errors import ConfigError, HetgymError, HetgymWarning
 from hetgym.graph import load_graph
 from hetgym.pipeline import RandomChains

@@ -148,10 +148,10 @@ def test_recipes_are_read_without_pytorch() -> None:
     ("changes", "message"),
     [
         ({"algorithm": "move-outcomes", "start": "x.safetensors"}, "move-outcomes does not read start"),
-        ({"algorithm": "self-labelling", "rule": {"cost": 1.0}}, "self-labelling does not read rule"),
+        ({"algorithm": "place-labelling", "rule": {"cost": 1.0}}, "place-labelling does not read rule"),
         ({"algorithm": "split-outcomes", "env": "HetSplit-v0", "threads": 2}, "split-outcomes does not read threads"),
         ({"algorithm": "split-outcomes"}, "split-outcomes trains for HetSplit-v0, not for HetSchedule-v0"),
-        ({"algorithm": "self-labelling", "env": "HetSplit-v0"}, "self-labelling trains for HetSchedule-v0"),
+        ({"algorithm": "place-labelling", "env": "HetSplit-v0"}, "place-labelling trains for HetSchedule-v0"),
         ({"algorithm": "move-outcomes", "env": "HetDispatch-v0"}, "trains for HetSchedule-v0, not for HetDispatch-v0"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from cluster_tools import self_labelling  # noqa: E402
+from cluster_tools import place_labelling  # noqa: E402
 
 from hetgym._input.config import read  # noqa: E402
 from hetgym.agents.checkpoint import Checkpoint  # noqa: E402
@@ -20,7 +20,7 @@ from hetgym.errors import ConfigError  # noqa: E402
 
 
 def test_the_time_of_a_run_is_summed_over_processes(tmp_path: Path) -> None:
-    recipe = read(Recipe, self_labelling(4), "here")
+    recipe = read(Recipe, place_labelling(4), "here")
     assert TrainingRun(recipe, tmp_path).times["seconds"] < 100
     history = [{"step": 0, "return": 0.0}]
     state = {"history": history, "seconds": 1000.0, "core_seconds": 2000.0}
@@ -46,7 +46,7 @@ class Judged:
 
 def begin(path: Path, **options: Any) -> tuple[TrainingRun, list[tuple[int, bool]]]:
     """A run that is evaluated every 3 steps and saved every 4, and what its watcher is told."""
-    fields = self_labelling(12) | {"checkpoint_every": 4}
+    fields = place_labelling(12) | {"checkpoint_every": 4}
     fields["evaluation"] = fields["evaluation"] | {"every": 3, "must_beat": ["reference"]}
     told: list[tuple[int, bool]] = []
     run = TrainingRun(
@@ -105,4 +105,4 @@ def test_another_recipe_needs_another_folder(tmp_path: Path) -> None:
     run, _ = begin(tmp_path)
     run.between(0, 0.1, lambda: Checkpoint(0, {}), last=True)
     with pytest.raises(ConfigError, match="seed=|another seed"):
-        TrainingRun(read(Recipe, self_labelling(12) | run.recipe.document() | {"seed": 7}, "here"), tmp_path)
+        TrainingRun(read(Recipe, place_labelling(12) | run.recipe.document() | {"seed": 7}, "here"), tmp_path)

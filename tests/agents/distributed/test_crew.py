@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cluster_tools import self_labelling
+from cluster_tools import place_labelling
 
 pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
@@ -40,7 +40,7 @@ PPO: dict[str, Any] = {
     "settings": {"n_steps": 16, "batch_size": 40, "n_epochs": 2, "learning_rate": 3e-3, "anneal_lr": True},
     "evaluation": {"every": 160, "episodes": 4, "baselines": ["reference", "uniform"]},
 }
-RECIPES = {"maskable-ppo": PPO, "self-labelling": self_labelling(4)}
+RECIPES = {"maskable-ppo": PPO, "place-labelling": place_labelling(4)}
 
 
 class Lost(Exception):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from cluster_tools import self_labelling
+from cluster_tools import place_labelling
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("torch")
@@ -40,7 +40,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "settings": {"n_steps": 16, "batch_size": 40, "n_epochs": 2, "learning_rate": 3e-3, "anneal_lr": True},
         "evaluation": {"every": 160, "episodes": 4, "baselines": ["reference"]},
     },
-    "self-labelling": self_labelling(6),
+    "place-labelling": place_labelling(6),
 }
 COMMAND = [sys.executable, "-W", "error", "-c", "from hetgym.cli import main; main()", "train"]
 
@@ -115,7 +115,7 @@ def test_killed_workers_change_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "at"), [("maskable-ppo", 160), ("self-labelling", 2)])
+@pytest.mark.parametrize(("name", "at"), [("maskable-ppo", 160), ("place-labelling", 2)])
 def test_a_run_changes_places(name: str, at: int, cluster: RayCluster, tmp_path: Path) -> None:
     TrainingRun(recipe(name), tmp_path / "local").train()
     for first, then, folder in ((None, cluster, tmp_path / "out"), (cluster, None, tmp_path / "home")):

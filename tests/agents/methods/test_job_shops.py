@@ -28,7 +28,7 @@ from hetgym.workloads.job_shops import JobShops  # noqa: E402
 
 METHODS = {"slim": "hetgym.agents.methods.slim:Slim", "l2d": "hetgym.agents.methods.l2d:L2D"}
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "slim": ("self-label", {"samples": 8, "learning_rate": 1e-2}),
+    "slim": ("self-labelling", {"samples": 8, "learning_rate": 1e-2}),
     "l2d": ("maskable-ppo", {"n_steps": 16, "batch_size": 64, "learning_rate": 1e-2, "gae_lambda": 1.0}),
 }
 

@@ -1,132 +1,63 @@
-"""Self-labelling: it learns, it is reproducible, and it resumes exactly."""
+"""Self-labelling in any environment: labels are the best samples, and it learns."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
+pytest.importorskip("tensorboard")
 
-from hetgym.agents.checkpoint import Checkpoint  # noqa: E402
-from hetgym.agents.recipe import load_recipe  # noqa: E402
+import hetgym  # noqa: E402
+from hetgym._input.config import read  # noqa: E402
+from hetgym.agents.networks import ActorCritic  # noqa: E402
+from hetgym.agents.recipe import Recipe  # noqa: E402
 from hetgym.agents.run import TrainingRun  # noqa: E402
-from hetgym.agents.sizes import Sizes  # noqa: E402
-from hetgym.agents.training.curriculum import Part, draw  # noqa: E402
-from hetgym.agents.training.playing import Threads  # noqa: E402
-from hetgym.agents.training.self_labelling import SelfLabelling  # noqa: E402
-from hetgym.agents.training.settings import SelfLabellingSettings  # noqa: E402
-from hetgym.agents.training.trainer import arrays  # noqa: E402
-from hetgym.errors import ArtefactError, ConfigError  # noqa: E402
+from hetgym.agents.training.self_labelling import relive, sample  # noqa: E402
+from hetgym.envs.core.autoreset import make_lanes  # noqa: E402
+from hetgym.errors import ConfigError  # noqa: E402
 
-SMALL = {"operators": [8, 16]}
-CURRICULUM = (Part("random", 3, SMALL), Part("random", 2, {**SMALL, "devices": 2}))
-SIZES = Sizes(hidden=8, embedding=4, layers=1)
+TOY = hetgym.Problem.from_arrays(np.array([[1.0, 4.0], [4.0, 1.0], [4.0, 1.0], [1.0, 4.0]]), [])
+"""Four operators without edges, two for each device: the best makespan is 2."""
 
 
-def training(updates=12, seed=0, **changes):
-    settings = {"curriculum": CURRICULUM, "problems": 3, "samples": 4, **changes}
-    return SelfLabelling(SelfLabellingSettings(**settings), updates, SIZES, seed)
+def made(**changes: Any) -> Recipe:
+    given: dict[str, Any] = {"algorithm": "self-labelling", "env": "HetSchedule-v0", "lanes": 16, "steps": 1280}
+    given["settings"] = {"samples": 8, "learning_rate": 3e-2}
+    given["network"] = {"hidden": 16, "embedding": 8, "layers": 1}
+    given["evaluation"] = {"every": 100_000, "episodes": 2}
+    return read(Recipe, given | changes, "here")
 
 
-def advanced(found, updates, workers=1):
-    with ThreadPoolExecutor(workers) as pool:
-        return [found.advance(Threads(pool)) for _ in range(updates)]
+@pytest.mark.parametrize("observation", ["candidates", "graph"])
+def test_learns_the_best_plan_of_a_toy(observation: str, tmp_path: Path) -> None:
+    TOY.save(tmp_path / "toy.npz")
+    arguments = {"problem": str(tmp_path / "toy.npz"), "observation": observation, "completion": "off"}
+    TrainingRun(made(arguments=arguments), tmp_path).train()
+    policy = hetgym.agents.load(tmp_path / "policy.safetensors")
+    assert policy.plan(TOY).makespan == 2.0
 
 
-def same(a, b):
-    return all(np.array_equal(w, arrays(b.network)[name]) for name, w in arrays(a.network).items())
+def test_a_label_is_its_episode_again() -> None:
+    network = ActorCritic("place", "candidates")
+    many, one = (make_lanes("HetSchedule-v0", n, observation="candidates", completion="off") for n in (6, 2))
+    action, choice, reward, decisions = sample(network, many, (3, 4), 3)
+    assert decisions == choice.sum() and [many.names[k] for k in range(3)] == [many.names[0]] * 3
+    best = reward.reshape(2, 3).argmax(1) + [0, 3]
+    labels = relive(one, (3, 4), action[:, best], choice[:, best])
+    assert [len(label) for label in labels] == choice[:, best].sum(0).tolist()
+    found = [one.result(lane)["makespan"] for lane in range(2)]
+    assert found == [many.result(int(lane))["makespan"] for lane in best]
+    for lane, label in zip(best, labels, strict=True):
+        assert [taken for _, taken in label] == action[: len(label), lane].tolist()
 
 
-def test_same_seed_same_weights_whatever_the_threads():
-    first, second, third = training(), training(), training(seed=1)
-    logs = advanced(first, 4), advanced(second, 4, workers=3), advanced(third, 4)
-    assert same(first, second) and logs[0] == logs[1]
-    assert not same(first, third)
-
-
-def test_goes_on_exactly(tmp_path):
-    whole, begun, later = training(), training(), training()
-    advanced(whole, 6)
-    advanced(begun, 3)
-    begun.snapshot().save(tmp_path / "c")
-    later.restore(Checkpoint.load(tmp_path / "c"))
-    assert later.update == 3
-    advanced(later, 3)
-    assert same(whole, later)
-    assert [x.makespan for x in whole.lessons] == [x.makespan for x in later.lessons]
-
-
-def test_refuses_the_checkpoint_of_another_curriculum():
-    other = training(curriculum=CURRICULUM[:1])
-    with pytest.raises(ArtefactError, match="curriculum"):
-        other.restore(training().snapshot())
-
-
-def test_imitates_the_best_that_it_found():
-    found = training(60, samples=12, learning_rate=1e-2, curriculum=(Part("random", 2, SMALL),), problems=2)
-    logs = advanced(found, 60)
-    assert logs[0]["improved"] == 1.0
-    assert np.mean([log["loss"] for log in logs[-5:]]) < 0.7 * np.mean([log["loss"] for log in logs[:5]])
-    assert logs[-1]["sampled"] < logs[0]["sampled"]
-
-
-def test_a_search_gives_better_first_labels():
-    plain, searched = training(), training(search=20_000)
-    advanced(plain, 4)
-    advanced(searched, 4)
-    pairs = [(a.makespan, b.makespan) for a, b in zip(plain.lessons, searched.lessons, strict=True)]
-    assert all(b <= a * (1 + 1e-9) for a, b in pairs if np.isfinite([a, b]).all())
-
-
-def test_problems_are_drawn_one_by_one():
-    longer = draw((Part("random", 5, SMALL),), 0)
-    for problem in draw((Part("random", 3, SMALL),), 0):
-        assert next(longer).digest == problem.digest
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"samples": 0}, {"curriculum": ()}, {"temperatures": (0.0,)}, {"clip": float("inf")}, {"search": -1}]
-)
-def test_refuses_settings(wrong):
-    with pytest.raises(ConfigError):
-        SelfLabellingSettings(**wrong)
-
-
-@pytest.mark.parametrize(("kind", "arguments"), [("ideal", {}), ("random", {"sizes": 3}), ("real", {"networks": []})])
-def test_refuses_parts(kind, arguments):
-    with pytest.raises(ValueError):
-        Part(kind, 3, arguments)
-
-
-def test_a_recipe_runs_and_goes_on(tmp_path):
-    settings = {"curriculum": [{"kind": "random", "count": 3, "arguments": SMALL}], "problems": 2, "samples": 2}
-    evaluation = {"every": 2, "episodes": 3, "arguments": {"generator": SMALL}, "baselines": ["reference", "donf"]}
-    recipe = load_recipe(
-        "place",
-        steps=4,
-        checkpoint_every=2,
-        settings=settings,
-        evaluation=evaluation,
-        network={"hidden": 8, "embedding": 4, "layers": 1},
-    )
-    whole = arrays(TrainingRun(recipe, tmp_path / "a").train())
-
-    class Stop(Exception):
-        pass
-
-    def stop(step, judged):
-        if step == 3:
-            raise Stop
-
-    with pytest.raises(Stop):
-        TrainingRun(recipe, tmp_path / "b", watch=stop).train()
-    run = TrainingRun(recipe, tmp_path / "b")
-    assert run.checkpoint is not None and run.checkpoint.step == 2
-    again = arrays(run.train())
-    assert all(np.array_equal(whole[name], again[name]) for name in whole)
-    from hetgym.agents.place.planner import FILES
-
-    assert FILES.load(tmp_path / "b" / "policy").card["evaluation"]["ratio_donf"] > 0
+def test_refuses_lanes_that_samples_do_not_divide(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="lanes=16 is not a multiple of 5"):
+        TrainingRun(made(settings={"samples": 5}, arguments={"observation": "candidates"}), tmp_path).train()
+    with pytest.raises(ConfigError, match="samples"):
+        made(settings={"samples": 1})
