@@ -170,7 +170,7 @@ def train(variants: list[str], seeds: list[int], out: Path) -> None:
         for variant in variants:
             run = TrainingRun(recipe(variant, seed), out / f"{variant}-s{seed}")
             run.train()
-            print(variant, seed, f"{run.seconds:.0f} s", run.results()["final"], flush=True)
+            print(variant, seed, f"{run.times['core_seconds']:.0f} s", run.results()["final"], flush=True)
 
 
 def parts(options: Namespace) -> list[dict[str, Any]]:
