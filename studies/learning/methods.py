@@ -231,11 +231,12 @@ def measured(method: str, options: Namespace) -> list[Row]:
         if method != HEURISTICAL and not plays(method, kind):
             continue
         cases = list(enumerate(kind.draw(min(kind.count, options.most))))
-        known: Row = {"kind": name, "problems": [problem.name for _, problem in cases]}
-        found = [known | {"seed": 0} | row for row in of_heuristics(kind, cases)] if method == HEURISTICAL else []
+        found: list[Row] = []
+        if method == HEURISTICAL:
+            found += [{"kind": name, "seed": 0} | row for row in of_heuristics(kind, cases)]
         for run in runs:
-            policy, own = hetgym.agents.load(run["file"]), {"method": method, "seed": run["seed"]}
-            found += [known | own | row for row in of_policy(method, policy, kind, cases, run is runs[0])]
+            policy, own = hetgym.agents.load(run["file"]), {"kind": name, "method": method, "seed": run["seed"]}
+            found += [own | row for row in of_policy(method, policy, kind, cases, run is runs[0])]
         rows += [row for row in found if row["makespans"]]
         print(f"{name}: {method}, {time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
     return rows
