@@ -29,6 +29,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,6 @@ GRAPHS = {
 }
 START = "the random start"
 CONTROL = "2n steps: random task, device by earliest finish"
-UNTRAINED = ", untrained"
 OURS = ("place-v1", "place-v2", "place-v2-search", "tabu")
 """Methods for job shops beside list schedulers; the last two have budgets."""
 KINDS = ("trivial", "online", "list", "memory", "partition")
@@ -258,9 +258,9 @@ def giph(
         "`place-v2`'s proposals from its own start": lambda p, _: region_moves(p, "best", True),
     }
     for name in policies:
-        policy = hetgym.agents.load(name)
-        for label, one in ((called(name), policy), (f"{called(name)}{UNTRAINED}", untrained(policy))):
-            by_steps[label] = lambda p, s, one=one: network_moves(one, p, s)
+        by_steps[called(name)] = partial(network_moves, hetgym.agents.load(name))
+    if policies:
+        by_steps["untrained network"] = partial(network_moves, untrained(hetgym.agents.load(policies[0])))
     values: dict[str, list[float]] = {START: [s.makespan for s in starts]}
     spent: dict[str, float | None] = {START: None}
     for name in instances[0]["peers"]:
@@ -270,9 +270,9 @@ def giph(
         began = time.process_time()
         values[f"2n steps: {name}"] = [method(p, s) for p, s in zip(problems, starts, strict=True)]
         spent[f"2n steps: {name}"] = (time.process_time() - began) / len(problems)
-    for ending in ("", UNTRAINED) if len(policies) > 1 else ():
-        names = [f"2n steps: {called(name)}{ending}" for name in policies]
-        mean = f"2n steps: mean of {len(policies)} policies{ending}"
+    if len(policies) > 1:
+        names = [f"2n steps: {called(name)}" for name in policies]
+        mean = f"2n steps: mean of {len(policies)} policies"
         values[mean] = np.exp(np.mean([np.log(values[name]) for name in names], axis=0)).tolist()
         spent[mean] = float(np.mean([spent[name] for name in names]))
     chosen = [("heft", None), ("peft-again", None), ("place-v2", None)] + [(n, b) for n in SEARCHES for b in budgets]
