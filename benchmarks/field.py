@@ -316,14 +316,15 @@ def taillard_policies(files: list[str], samples: int, largest: int) -> list[dict
     problems, known = taillard_shops()
     shops = [(p, best) for p, best in zip(problems, known, strict=True) if p.num_operators <= largest]
     sizes = [f"{p.num_operators // p.num_devices}x{p.num_devices}" for p, _ in shops]
+    counts = sorted({1, samples})
     gaps: dict[tuple[str, int], Any] = {}
     spent: dict[tuple[str, int], float] = {}
-    for file, count in itertools.product(files, (1, samples)):
+    for file, count in itertools.product(files, counts):
         policy: Any = hetgym.agents.load(file)
         began = time.process_time()
         gaps[called(file), count] = [policy.play(count, problem=p)["makespan"] / best - 1 for p, best in shops]
         spent[called(file), count] = (time.process_time() - began) / len(shops)
-    for count in (1, samples) if len(files) > 1 else ():
+    for count in counts if len(files) > 1 else ():
         mean = f"mean of {len(files)} policies", count
         gaps[mean] = np.mean([gaps[called(file), count] for file in files], axis=0)
         spent[mean] = float(np.mean([spent[called(file), count] for file in files]))
