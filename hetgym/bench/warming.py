@@ -54,6 +54,7 @@ class Kernels:
     """
 
     def __init__(self, schedulers: Sequence[Baseline], runtimes: Sequence[str]) -> None:
+        self._before = jit.compiling.seconds  # what this process compiled for others
         self._problem, self._runtimes = textbook("topcuoglu"), tuple(runtimes)
         self._ready: set[str] = set()
         self._left = {baseline.name: baseline for baseline in schedulers}  # neither ready nor under way
@@ -119,7 +120,7 @@ class Kernels:
 
     def _start_helpers(self) -> None:
         """Start helpers once it shows that kernels have to be compiled, and give them work."""
-        if self._helpers or jit.compiling.seconds < PATIENCE:
+        if self._helpers or jit.compiling.seconds - self._before < PATIENCE:
             return
         count = min((os.cpu_count() or 1) - 1, MOST_HELPERS, len(self._left) // 2)
         with suppress(OSError):  # without helpers it takes longer
