@@ -16,6 +16,7 @@ from hetgym.execution.process import WorkerProcess
 from hetgym.execution.slots import ABORT, PLACE, WAITS, ZERO, SharedMemory, Times, tensors_of
 from hetgym.execution.work import Work, bare_problem
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.problem import Problem
 from hetgym.schedule import Schedule, validate
 
 _START = 120.0  # Longest time for a worker to start and import torch [s]
@@ -122,10 +123,7 @@ class Cluster(AbstractContextManager["Cluster"]):
             ExecutionError: an operator cannot be run, or a worker failed.
         """
         self._check_open()
-        if schedule.priority is not None:
-            raise InvalidSchedule("a schedule by priorities has no order to execute; simulate it and take trace.order")
-        validate(self.problem, schedule)
-        order = schedule.device_order(self.problem)
+        order = executable_order(self.problem, schedule)
         self._programs += 1
         self._order = order
         message = {"do": "program", "number": self._programs, "assignment": schedule.assignment.tolist()}
@@ -225,6 +223,18 @@ class Cluster(AbstractContextManager["Cluster"]):
             if waits > 1 and self.memory.words[self.memory.layout.flag(waits - 2)] == self._runs:
                 return number
         return pending[0]
+
+
+def executable_order(problem: Problem, schedule: Schedule) -> tuple[IntArray, ...]:
+    """For each device of a :func:`bare_problem` its operators in the order in which they run.
+
+    Raises:
+        InvalidSchedule: the schedule is not legal, or its order is given by priorities.
+    """
+    if schedule.priority is not None:
+        raise InvalidSchedule("a schedule by priorities has no order to execute; simulate it and take trace.order")
+    validate(problem, schedule)
+    return schedule.device_order(problem)
 
 
 def _end(workers: list[WorkerProcess], memory: SharedMemory) -> None:

@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from hetgym.errors import ExecutionError, require
-from hetgym.execution.cluster import Cluster
+from hetgym.execution.cluster import Cluster, executable_order
 from hetgym.execution.devices import ExecutionDevice
 from hetgym.execution.recipes import recipes_of
 from hetgym.execution.staging import view_slot
+from hetgym.execution.work import bare_problem
 from hetgym.graph.from_torch import traced
 from hetgym.schedule import Schedule
 
@@ -52,6 +53,8 @@ class PlannedModule(AbstractContextManager["PlannedModule"]):
         trace = traced(module, args, kwargs)
         self._spec = trace.program.call_spec
         self._recipes = recipes_of(trace)
+        names = tuple(device.name for device in devices)
+        executable_order(bare_problem(self._recipes.work.graph, names), schedule)  # before workers start
         self.cluster = Cluster(self._recipes.work, devices, patience=patience)
         try:
             memory = self.cluster.memory

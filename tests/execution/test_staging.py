@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from execution.small import DEVICES, diamond, placed  # noqa: E402
-from execution.test_module import Mixture, alternating  # noqa: E402
+from execution.test_module import Loop, Mixture, alternating  # noqa: E402
 
 from hetgym.execution import Cluster, ExecutionDevice, PlannedModule, execute  # noqa: E402
 from hetgym.graph import DataflowGraph, Operator, Tensor, from_torch  # noqa: E402
@@ -39,15 +39,16 @@ def test_copies_to_a_staged_device_are_part_of_the_operators_that_read_them() ->
     assert spent[0] > 10 * spent[1]  # 16 MiB are copied, or nothing is
 
 
-def test_a_staged_device_computes_the_same() -> None:
+@pytest.mark.parametrize("devices", [MIXED, pytest.param(DEVICES, marks=pytest.mark.slow)], ids=["staged", "plain"])
+def test_a_recurrent_module_computes_the_same(devices: tuple[ExecutionDevice, ExecutionDevice]) -> None:
     torch.manual_seed(0)
-    module = torch.nn.Sequential(*(torch.nn.Linear(8, 8), torch.nn.Tanh()) * 3).eval()
-    x = torch.randn(4, 8)
-    graph = from_torch(module, (x,))
-    with PlannedModule(module, (x,), alternating(graph), MIXED) as planned, torch.no_grad():
+    module = Loop().eval()
+    words = torch.randn(2, 5, 4)
+    graph = from_torch(module, (words,))
+    with PlannedModule(module, (words,), alternating(graph, 2), devices) as planned, torch.no_grad():
         for _ in range(2):
-            x = torch.randn(4, 8)
-            torch.testing.assert_close(planned(x), module(x))
+            words = torch.randn(2, 5, 4)
+            torch.testing.assert_close(planned(words), module(words))
 
 
 @pytest.mark.parametrize("step", [1, 3])
