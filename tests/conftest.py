@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -38,3 +39,8 @@ for profile, examples in (("fast", 30), ("slow", 200)):  # pytest --hypothesis-p
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
 settings.load_profile("fast")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over modules and tests, millions of objects that live to the end."""
+    gc.freeze()
