@@ -21,8 +21,9 @@ import numpy as np
 from hetgym._kernels.interpreted import compile_at_once
 from hetgym.planning.ranks import list_order
 from hetgym.workloads import textbook
+arrays = textbook("topcuoglu").arrays
 compile_at_once()
-print(list_order(textbook("topcuoglu").arrays, np.arange(10.0)).tolist())
+print(list_order(arrays, np.arange(10.0)).tolist())
 """
 
 

@@ -38,11 +38,11 @@ def distinct(rows: list[list[str]]) -> set[str]:
     return {digest for row in rows for digest in row}
 
 
-def test_problems_of_ten_thousand_draws_depend_on_the_seed_alone_and_pools_share_none() -> None:
-    first = played(0, 1250)
-    assert first == played(0, 1250, np.random.default_rng(0))  # whatever the actions, and whichever lane ends first
-    assert 10_000 / 16 < len(distinct(first)) < 10_000 / 16 + 256
-    others = [played(1, 200), played(7, 200), played(0, 200, split="train"), played(0, 200, split="test")]
+def test_problems_of_thousands_of_draws_depend_on_the_seed_alone_and_pools_share_none() -> None:
+    first = played(0, 500)
+    assert first == played(0, 500, np.random.default_rng(0))  # whatever the actions, and whichever lane ends first
+    assert 4000 / 16 < len(distinct(first)) < 4000 / 16 + 256
+    others = [played(1, 100), played(7, 100), played(0, 100, split="train"), played(0, 100, split="test")]
     every = [distinct(first), *map(distinct, others)]
     assert len(set.union(*every)) == sum(map(len, every))
 

@@ -19,7 +19,7 @@ from hetgym.errors import ConfigError, ProblemError, UnknownName
 pytestmark = pytest.mark.filterwarnings("ignore:.*illegal and were replaced")
 
 LANES = 5
-STEPS = {"HetPipeline-v0": 150, "HetSplit-v0": 40, "HetCluster-v0": 40}  # others 400; each lane ends some episodes
+STEPS = {"HetPipeline-v0": 100, "HetSplit-v0": 25, "HetCluster-v0": 25}  # others 250; each lane ends some episodes
 KINDS: dict[str, list[dict[str, Any]]] = {
     "HetSchedule-v0": [
         {},
@@ -117,7 +117,7 @@ def test_vector_equals_scalars(name: str, arguments: dict[str, Any], mode: Autor
     rng = np.random.default_rng(0)
     assert difference(scalars.reset(seed=3), native.reset(seed=3)) == ""
     highest, ended = int(native.single_action_space.n), 0
-    for _ in range(STEPS.get(name, 400)):
+    for _ in range(STEPS.get(name, 250)):
         actions = rng.integers(-1, highest + 1, LANES)  # one in a few is not legal
         one, other = scalars.step(actions), native.step(actions)
         for part, x, y in zip(("observation", "reward", "terminated", "truncated", "info"), one, other, strict=True):
