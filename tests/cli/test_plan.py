@@ -15,7 +15,7 @@ from hetgym.cli.options import parse_dims
 
 def test_plan_gives_a_schedule_that_can_be_read_back(tmp_path: Path) -> None:
     words = ("plan", "squeezenet", "--platform", "cpu-gpu-npu", "--batch", "4", "--schedulers", "heft,random", "--json")
-    done = run(*words, "--name", "p", cwd=tmp_path)
+    done = ask(*words, "--name", "p", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     plan = json.loads((tmp_path / "results" / "p" / "plan.json").read_text())
     assert json.loads(done.stdout)["plan"] == plan

@@ -39,7 +39,7 @@ def test_plans_fit_where_capacities_are_enforced(name: str) -> None:
 @pytest.mark.parametrize("name", PLANNERS)
 def test_what_cannot_fit_is_refused_with_what_is_missing(name: str) -> None:
     with pytest.raises(OutOfMemory, match="the weights take 120 B, and all devices together have 90 B; 30 B"):
-        get(name)(limited(30.0), ENFORCED)
+        brief(name)(limited(30.0), ENFORCED)
 
 
 def test_a_plan_that_barely_fits_is_found() -> None:
