@@ -23,8 +23,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import networkx as nx
-
 from hetgym.errors import GraphError, HetgymError, shown, suggestion
 from hetgym.graph.assembly import check_tensor
 from hetgym.graph.dataflow import DataflowGraph
@@ -44,6 +42,7 @@ def from_networkx(graph: Any, name: str | None = None) -> DataflowGraph:
         GraphError: an undirected graph, a cycle, two labels with the same text, or an attribute that is
             missing, negative, NaN or of the wrong type; the message names the node or the edge.
 
+    >>> import networkx as nx
     >>> g = nx.DiGraph()
     >>> g.add_node("load", flops=0)
     >>> g.add_node("solve", flops=2e9)
@@ -51,6 +50,8 @@ def from_networkx(graph: Any, name: str | None = None) -> DataflowGraph:
     >>> from_networkx(g, "small").edge_bytes
     array([4096.])
     """
+    import networkx as nx
+
     if not isinstance(graph, nx.Graph):
         raise GraphError(f"expected a networkx.DiGraph or MultiDiGraph, got {type(graph).__name__}")
     if not graph.is_directed():
@@ -101,6 +102,8 @@ def to_networkx(graph: DataflowGraph) -> Any:
     """
     if not isinstance(graph, DataflowGraph):
         raise GraphError(f"to_networkx takes a DataflowGraph, not {type(graph).__name__}")
+    import networkx as nx
+
     result = nx.MultiDiGraph(name=graph.name)
     for operator in graph.operators:
         result.add_node(

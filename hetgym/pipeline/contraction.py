@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-import networkx as nx
 import numpy as np
 
 from hetgym._types import FloatArray, IntArray
@@ -99,6 +98,8 @@ def bind(problem: PipelineProblem) -> Contraction:
 
 def _bound_together(problem: PipelineProblem) -> IntArray:
     """[n] node of each operator; nodes are numbered in topological order."""
+    import networkx as nx
+
     if not problem.backward.any() and (problem.colour < 0).all():
         alone = np.empty(problem.num_operators, np.int32)
         alone[problem.order] = np.arange(problem.num_operators)

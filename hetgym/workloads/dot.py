@@ -12,8 +12,8 @@ Source: graphviz.org/doc/info/lang.html.
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from hetgym._input.files import read_text
@@ -67,17 +67,19 @@ class _Parser:
     """Reads one graph, with one token of look-ahead."""
 
     def __init__(self, where: str, text: str) -> None:
+        from networkx import DiGraph
+
         self._where = where
         self._text = text
         self._at = 0  # where the token starts that is next
         self.ignored: set[str] = set()  # attributes that are neither read nor drawn
-        self._graph = nx.DiGraph()
+        self._graph = DiGraph()
         self._defaults: dict[str, dict[str, object]] = {"node": {}, "edge": {}, "graph": {}}
         self._tokens = self._scan()
         self._next: Token = next(self._tokens)
 
-    def graph(self) -> nx.DiGraph:
-        """The graph; ProblemError if the text is not such a graph."""
+    def graph(self) -> Any:
+        """The networkx graph; ProblemError if the text is not such a graph."""
         self._skip("strict")
         if not self._skip("digraph"):
             raise self._fail("'digraph'")

@@ -22,7 +22,6 @@ weight      instead of ``bytes``: with the default bandwidth of 1 byte/s, the se
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
@@ -55,6 +54,7 @@ def from_networkx(
         ProblemError: not a directed graph; no node gives the number of devices, nor does the caller; a node without a
             cost; a number of costs other than that of devices; a negative number or NaN; a cycle.
 
+    >>> import networkx as nx
     >>> g = nx.DiGraph()
     >>> g.add_node("load", cost=2.0)
     >>> g.add_node("solve", cost=[6.0, 3.0])
@@ -62,6 +62,8 @@ def from_networkx(
     >>> from_networkx(g, name="small").cost
     array([[2., 2.], [6., 3.]])
     """
+    import networkx as nx
+
     if not isinstance(graph, nx.Graph) or not graph.is_directed():
         raise ProblemError(f"expected a networkx.DiGraph or MultiDiGraph, got {type(graph).__name__}")
     if not len(graph):
