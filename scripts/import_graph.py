@@ -15,6 +15,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -126,6 +127,7 @@ def named(value: object) -> str:
     return f"hetgym.{parts[2]}" if parts and (parts[1] or parts[3]) else ""
 
 
+@cache
 def all_imports(root: Path = ROOT) -> set[Import]:
     """Imports of all modules."""
     known = modules(root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from pathlib import Path
@@ -34,10 +35,15 @@ def marks_of(node: ast.FunctionDef | ast.Module) -> list[str]:
     return [ast.unparse(s.value) for s in named if ast.unparse(s.targets[0]) == "pytestmark"]
 
 
+@functools.cache
+def parsed(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text("utf-8"))
+
+
 def test_no_test_that_must_notice_is_slow() -> None:
     for test in sorted({test for mutant in LIST for test in mutant.tests}):
         file, _, name = test.partition("::")
-        tree = ast.parse((ROOT / file).read_text("utf-8"))
+        tree = parsed(file)
         nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name]
         for node in (tree, *nodes):
             assert not any("mark.slow" in mark and "parametrize" not in mark for mark in marks_of(node)), test

@@ -6,7 +6,8 @@ import numpy as np
 import oracle_runtime
 import pytest
 import strategies
-from hypothesis import assume, given, settings
+from effort import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hetgym import Problem, Runtime, Schedule, simulate
@@ -23,7 +24,7 @@ def expected(problem: Problem, schedule: Schedule, runtime: Runtime) -> oracle_r
 
 @pytest.mark.parametrize("communication", EXACT)
 @pytest.mark.parametrize("kind", ["order", "priority", "start"])
-@settings(max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_equals_oracle(communication: str, kind: str, data: st.DataObject) -> None:
     problem = data.draw(strategies.machines())
@@ -35,7 +36,7 @@ def test_equals_oracle(communication: str, kind: str, data: st.DataObject) -> No
 
 
 @pytest.mark.parametrize("kind", ["order", "priority", "start"])
-@settings(max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_fair_equals_oracle_but_for_rounding(kind: str, data: st.DataObject) -> None:
     problem = data.draw(strategies.machines())

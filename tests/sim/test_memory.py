@@ -7,7 +7,8 @@ import pickle
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hetgym
@@ -98,7 +99,7 @@ def test_use_equals_a_recount(case: tuple[Problem, Schedule]) -> None:
         assert use.peak[device] >= use.used[mine].max(initial=0.0) - 1e-6
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(
     case=strategies.cases(("order",)), share=st.sampled_from([0.5, 0.9, 1.0, 1.1]), transfers=st.sampled_from(TRANSFERS)
 )
