@@ -35,10 +35,15 @@ def helpers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("helpers")
 @pytest.mark.parametrize("ahead", [*(pytest.param(count, marks=pytest.mark.slow) for count in (0, 64)), 1])
-def test_rows_are_those_of_a_run_without_helpers(ahead: int) -> None:
+def test_rows_are_those_of_a_run_without_helpers_and_it_says_what_it_waits_for(ahead: int) -> None:
     table = [baselines.get(name) for name in NAMES]
-    found = run(SPECS, table, executor=WarmingUp(table, ahead))
+    executor, told = WarmingUp(table, ahead), list[str]()
+    executor.tell = told.append
+    found = run(SPECS, table, executor=executor)
     assert timeless(found.rows) == timeless(run(SPECS, table).rows)
+    assert told and all(
+        line.startswith("kernels of ") and f" of {len(NAMES)} schedulers are ready" in line for line in told
+    )
 
 
 @pytest.mark.usefixtures("helpers")
@@ -60,17 +65,6 @@ def test_helpers_end_with_the_context() -> None:
     with Kernels([baselines.get(name) for name in NAMES], ("classic",)) as kernels:
         processes = [helper._process for helper in kernels._helpers]
     assert len(processes) == 2 and all(process.poll() is not None for process in processes)
-
-
-@pytest.mark.usefixtures("helpers")
-def test_it_says_what_it_waits_for() -> None:
-    table = [baselines.get(name) for name in NAMES]
-    executor, told = WarmingUp(table), list[str]()
-    executor.tell = told.append
-    run(SPECS, table, executor=executor)
-    assert told and all(
-        line.startswith("kernels of ") and f" of {len(NAMES)} schedulers are ready" in line for line in told
-    )
 
 
 def test_without_compiling_there_are_no_helpers(monkeypatch: pytest.MonkeyPatch) -> None:

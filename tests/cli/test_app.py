@@ -154,7 +154,7 @@ CLOSED = "hetgym: error: standard output cannot be written (Bad file descriptor)
     [
         ("HETGYM list schedulers | head -n 1 > /dev/null; echo ${PIPESTATUS[0]} >&2", "0\n"),
         slow("HETGYM list schedulers --json | true; echo ${PIPESTATUS[0]} >&2", "0\n"),
-        ("HETGYM list schedulers > /dev/full; echo $? >&2", FULL),
+        slow("HETGYM list schedulers > /dev/full; echo $? >&2", FULL),
         slow("HETGYM list schedulers --json > /dev/full; echo $? >&2", FULL),
         ("HETGYM --help > /dev/full; echo $? >&2", FULL),
         ("HETGYM list schedulers >&-; echo $? >&2", CLOSED),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import signal
@@ -15,6 +16,8 @@ import pytest
 from cli.commands import ENVIRONMENT, HETGYM, ask, rows, run, said
 
 from hetgym.workloads import textbook
+
+slow = functools.partial(pytest.param, marks=pytest.mark.slow)
 
 PLUGINS = textwrap.dedent("""
     import sys, time, warnings
@@ -182,7 +185,7 @@ def stopped(tmp_path: Path, how: signal.Signals) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGHUP])
+@pytest.mark.parametrize("how", [signal.SIGINT, slow(signal.SIGTERM), slow(signal.SIGHUP)])
 def test_a_stopped_run_keeps_finished_rows_and_writes_the_summary(tmp_path: Path, how: signal.Signals) -> None:
     process = stopped(tmp_path, how)
     out, error = process.communicate(timeout=300)
@@ -225,7 +228,7 @@ FULL = """
 """
 
 
-@pytest.mark.parametrize(("scheduler", "why"), [("filling", "File too large"), ("deleting", "No such file")])
+@pytest.mark.parametrize(("scheduler", "why"), [("filling", "File too large"), slow("deleting", "No such file")])
 def test_a_disk_that_fails_costs_one_line(tmp_path: Path, scheduler: str, why: str) -> None:
     code = PLUGINS + "import os\n" + textwrap.dedent(FULL) + HETGYM
     words = ("bench", "--suite", "quick", "--schedulers", f"heft,{scheduler}", "--name", "x", "--runtimes", "classic")

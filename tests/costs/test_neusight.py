@@ -86,7 +86,7 @@ def read(script, row):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(gpu_fit, "ROUNDS", {"linear": 12, "batched": 12, "conv": 12, "rows": 12})
+    monkeypatch.setattr(gpu_fit, "ROUNDS", {"linear": 6, "batched": 6, "conv": 6, "rows": 6})
     monkeypatch.setattr(gpu_fit, "LEAVES", {"linear": 4, "batched": 4, "conv": 4, "rows": 4})
 
 
