@@ -41,6 +41,10 @@ for profile, examples in (("fast", 30), ("slow", 200)):  # pytest --hypothesis-p
 settings.load_profile("fast")
 
 
+gc.disable()  # while modules are imported and tests are made, millions of objects that live to the end
+
+
 def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over modules and tests, millions of objects that live to the end."""
+    """Let the garbage collector pass over all that from now on."""
     gc.freeze()
+    gc.enable()
