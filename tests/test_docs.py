@@ -22,7 +22,13 @@ PAGES = sorted(
     if "```python\n" in path.read_text("utf-8")
 )
 
-LONG = ("how-to/train-and-resume", "how-to/plan-a-training-step", "how-to/export-a-plan", "how-to/score-a-program")
+LONG = (
+    "how-to/export-a-plan",
+    "how-to/plan-a-training-step",
+    "how-to/run-a-plan",
+    "how-to/score-a-program",
+    "how-to/train-and-resume",
+)
 
 COMMANDS = ("how-to/export-a-plan",)
 """Pages whose commands run, too."""
