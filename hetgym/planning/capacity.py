@@ -76,6 +76,8 @@ def packed(problem: Problem, schedule: Schedule, runtime: Runtime) -> Schedule |
     A change is kept if the devices together lack no more bytes than before. Plans are not chosen for their makespans.
     """
     assert schedule.start is not None
+    if problem.model_bytes > problem.total_memory:
+        return None
     rng, n = np.random.default_rng(0), problem.num_operators
     turns = np.lexsort((problem.arrays.position, schedule.start))
     devices, lacks = schedule.assignment.copy(), float(missing(problem, schedule, runtime).sum())
