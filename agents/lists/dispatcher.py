@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,22 +24,25 @@ from hetgym.workloads import as_problem
 
 
 class Looks(NamedTuple):
-    """What is known of a job after one look at it; see :class:`~hetgym.agents.lists.online.Desk` for the arrays."""
+    """What is known of jobs after a look at each; see :class:`~hetgym.agents.lists.online.Desk` for the arrays."""
 
     outputs: FloatArray
     scale: FloatArray
     tail: FloatArray
 
 
-def units(seen: View) -> tuple[FloatArray, FloatArray]:
-    """[n] the unit of time of each operator, and [n, d] optimistic costs to an exit [s]."""
-    return np.full(len(seen.priority), seen.scale), seen.bonus * seen.scale
+def joined(outputs: FloatArray, views: Sequence[View]) -> Looks:
+    """The outputs [n, width] for jobs, one after the other, with priorities in the unit of the first job."""
+    scale = np.repeat([seen.scale for seen in views], [len(seen.priority) for seen in views])
+    outputs = outputs.copy()
+    outputs[:, 0] *= scale / scale[0]
+    return Looks(outputs, scale, np.concatenate([seen.bonus * seen.scale for seen in views]))
 
 
 class ListDispatcher:
     """Decides in HetDispatch-v0 by a trained list policy, as :mod:`hetgym.agents.lists.online` says.
 
-    A network looks once at each job. A decision then takes microseconds: there are no roll-outs.
+    A network looks once at each job by itself. A decision then takes microseconds: there are no roll-outs.
 
     Args:
         weights: weights of a :class:`~hetgym.agents.networks.lists.ListNetwork`, by name.
@@ -73,10 +76,11 @@ class ListDispatcher:
         schedule: Schedule = self.play(problem=as_problem(problem), **playing)["schedule"]
         return schedule
 
-    def look(self, problem: Problem, runtime: str | Runtime = "classic") -> Looks:
-        """The network's outputs for a job, and the units of time of its operators."""
-        seen = view(problem, runtime)
-        return Looks(inference.outputs(problem, seen, self.weights), *units(seen))
+    def look(self, jobs: Sequence[Problem], runtime: str | Runtime = "classic") -> Looks:
+        """The network's outputs for jobs that run on the same machine, and the units of time of their operators."""
+        views = [view(job, runtime) for job in jobs]
+        found = [inference.outputs(job, seen, self.weights) for job, seen in zip(jobs, views, strict=True)]
+        return joined(np.concatenate(found), views)
 
 
 class Dispatching:
@@ -105,12 +109,9 @@ class Dispatching:
         self._lanes, self._desks = lanes, Rows(lanes.count, online.DESK)
         for lane in range(lanes.count):
             problem, runtime = lanes.problem(lane), lanes.rules.simulated
-            found = [self._policy.look(job, runtime) for job in lanes.jobs(lane)]
-            for seen in found if len(found) > 1 else ():
-                seen.outputs[:, 0] *= seen.scale  # priorities of different jobs in seconds
-            outputs, scale, tail = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            found = self._policy.look(lanes.jobs(lane), runtime)
             offered = (lanes.mask.shape[1] - 1) // lanes.padding.devices
-            self._desks[lane] = online.new_desk(problem, outputs, scale, tail, offered)
+            self._desks[lane] = online.new_desk(problem, *found, lanes.drawn(lane).release, offered)
 
     def decide(self) -> Int64Array:
         """[L] actions for the lanes, 0 where an episode is over."""

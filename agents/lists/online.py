@@ -1,6 +1,6 @@
 r"""Decisions during a run that follow the outputs of a network, greedily or by draws.
 
-The network says what it says for :mod:`hetgym.agents.lists.decoder`, with weights of :class:`OnlineFeature`. Of the
+The network says what it says for :mod:`hetgym.agents.lists.decoder`, and weights of :class:`OnlineFeature`. Of the
 operators that may be committed, one is taken by the softmax of priorities, and committed to a device by the softmax of
 :math:`-z_{id} / \tau_i`, with :math:`z` as there from the finishes that the run estimates now.
 """
@@ -16,7 +16,7 @@ from hetgym._kernels.heap import push
 from hetgym._kernels.jit import lean, step
 from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, FloatArray, Int64Array, IntArray
-from hetgym.agents.lists.decoder import chances, differentiate, drawn, look_around, soften
+from hetgym.agents.lists.decoder import DeviceFeature, chances, differentiate, drawn, look_around, soften
 from hetgym.envs.core.features import Column
 from hetgym.envs.dispatch.state import read_lanes, read_problem, read_run, read_state
 from hetgym.planning.ranks import list_order, upward_rank
@@ -28,19 +28,19 @@ from hetgym.sim.progress import CHANGE, EVENTS, OPEN, RELEASE, Progress, Sharing
 
 
 class OnlineFeature(Column):
-    """Features of a device for the operator that may be committed to it; the first are those of ``DeviceFeature``."""
+    """Further features of a device for the operator that may be committed to it.
 
-    IDLE = "scale", "time for which the device would stand idle before it, behind its last operator"
-    ASKED = "scale", "transfer times of the inputs that are elsewhere, in sum"
-    KIN = "scale", "mean transfer times of what its readers also read and the device holds, in sum"
-    BACKLOG = "scale", "end of the device's last operator, over the least of all"
-    WAIT = "scale", "from now to the arrival of the last input"
+    In a row they follow those of :class:`~hetgym.agents.lists.decoder.DeviceFeature`, whose ``WAIT`` begins now here.
+    """
+
     SLOWED = "factor", "by which the device takes longer, less 1"
     WANTED = "scale", "what the others offered would lose on their next best device, summed where it is their best"
     EXCESS = "scale", "by which finish and optimistic cost to an exit exceed those of all operators committed"
+    DEMAND = "factor", "demand for the device, by its queue and the known operators that suit it, over the mean, less 1"
 
 
-COUNT = len(OnlineFeature)
+FIRST = len(DeviceFeature)  # column of the first OnlineFeature
+COUNT = FIRST + len(OnlineFeature)
 LIMIT = 20.0  # upper bound of the features
 WHOLE = COUNT + 2
 """Outputs for each operator, bonuses aside: priority, weights, logarithm of the temperature."""
@@ -54,6 +54,8 @@ class Desk(NamedTuple):
     scale: FloatArray  # [n] unit of time of each operator [s]
     tail: FloatArray  # [n, d] optimistic costs to an exit [s]
     communication: FloatArray  # [e] mean transfer times [s]
+    suited: IntArray  # [n] device of least run time and optimistic cost to an exit
+    release: FloatArray  # [n] time at which each operator becomes known [s]
     line: IntArray  # [n] operators by descending upward rank
     ready: IntArray  # [offered] operators that may be committed
     chance: FloatArray  # [offered] their probabilities
@@ -63,10 +65,13 @@ class Desk(NamedTuple):
     seen: FloatArray  # [d, COUNT] features of the devices
     score: FloatArray  # [d] z, then probability
     ends: FloatArray  # [d] end of the last operator on each [s]
+    demand: FloatArray  # [d] time of each for its queue and for the known operators that suit it best [s]
     reach: FloatArray  # [1] latest finish and optimistic cost to an exit of the operators committed [s]
 
 
-def new_desk(problem: Problem, outputs: FloatArray, scale: FloatArray, tail: FloatArray, offered: int) -> Desk:
+def new_desk(
+    problem: Problem, outputs: FloatArray, scale: FloatArray, tail: FloatArray, release: FloatArray, offered: int
+) -> Desk:
     """Allocate for runs with ``offered`` operators to choose from at a time; for the arrays see :class:`Desk`."""
     d = problem.num_devices
     arrival, start, finish = (np.zeros((offered, d)) for _ in range(3))
@@ -75,6 +80,8 @@ def new_desk(problem: Problem, outputs: FloatArray, scale: FloatArray, tail: Flo
         scale=scale,
         tail=tail,
         communication=np.array(problem.mean_communication),
+        suited=np.argmin(problem.cost + tail, axis=1).astype(np.int32),
+        release=np.array(release),
         line=list_order(problem.arrays, upward_rank(problem)),
         ready=np.zeros(offered, np.int32),
         chance=np.zeros(offered),
@@ -84,12 +91,13 @@ def new_desk(problem: Problem, outputs: FloatArray, scale: FloatArray, tail: Flo
         seen=np.zeros((d, COUNT)),
         score=np.zeros(d),
         ends=np.zeros(d),
+        demand=np.zeros(d),
         reach=np.zeros(1),
     )
 
 
 _NONE = np.zeros((1, 1))
-DESK = new_desk(Problem.from_arrays([[1.0]], []), _NONE, _NONE[0], _NONE, 1)  # an example
+DESK = new_desk(Problem.from_arrays([[1.0]], []), _NONE, _NONE[0], _NONE, _NONE[0], 1)  # an example
 read_desk = reader(DESK)
 
 
@@ -253,17 +261,19 @@ def _look(p: ProblemArrays, s: State, run: Progress, desk: Desk, count: int, at:
     for k in range(count):
         if k != at:
             _want(desk.finish[k], desk.seen)
+    mean = _demand(p, run, desk)
     best = -1
     for a in range(d):
         desk.score[a] = np.inf
         if finish[a] == np.inf:
             continue
         seen = desk.seen[a]
-        seen[OnlineFeature.IDLE] = desk.start[at, a] - desk.ends[a]
-        seen[OnlineFeature.BACKLOG] = desk.ends[a] - least
-        seen[OnlineFeature.WAIT] = desk.arrival[at, a] - now
-        seen[OnlineFeature.SLOWED] = (run.slowdown[a] - 1.0) * scale
-        seen[OnlineFeature.EXCESS] = max(0.0, finish[a] + desk.tail[operator, a] - desk.reach[0])
+        seen[DeviceFeature.IDLE] = desk.start[at, a] - desk.ends[a]
+        seen[DeviceFeature.BACKLOG] = desk.ends[a] - least
+        seen[DeviceFeature.WAIT] = desk.arrival[at, a] - now
+        seen[FIRST + OnlineFeature.SLOWED] = (run.slowdown[a] - 1.0) * scale
+        seen[FIRST + OnlineFeature.EXCESS] = max(0.0, finish[a] + desk.tail[operator, a] - desk.reach[0])
+        seen[FIRST + OnlineFeature.DEMAND] = (desk.demand[a] / mean - 1.0) * scale if mean > 0.0 else 0.0
         z = (finish[a] - earliest) / scale + out[1 + a]
         for k in range(COUNT):
             seen[k] = min(seen[k] / scale, LIMIT)
@@ -272,6 +282,21 @@ def _look(p: ProblemArrays, s: State, run: Progress, desk: Desk, count: int, at:
         if best < 0 or z < desk.score[best]:
             best = a
     return best
+
+
+@step
+def _demand(p: ProblemArrays, run: Progress, desk: Desk) -> float:
+    """Write the demand for each device, 0 for one that is lost; its mean."""
+    d, now, mean = len(desk.demand), run.clock[0], 0.0
+    for a in range(d):
+        desk.demand[a] = 0.0
+    for i in range(len(run.status)):
+        if run.status[i] <= OPEN and desk.release[i] <= now:
+            desk.demand[desk.suited[i]] += p.cost[i, desk.suited[i]]
+    for a in range(d):
+        desk.demand[a] = desk.ends[a] - now + desk.demand[a] * run.slowdown[a] if run.alive[a] else 0.0
+        mean += desk.demand[a] / d
+    return mean
 
 
 @step
@@ -284,4 +309,4 @@ def _want(finish: FloatArray, seen: FloatArray) -> None:
         else:
             second = min(second, finish[a])
     if second < np.inf:
-        seen[best, OnlineFeature.WANTED] += second - least
+        seen[best, FIRST + OnlineFeature.WANTED] += second - least

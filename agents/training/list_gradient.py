@@ -16,6 +16,7 @@ Top to bottom:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -47,13 +48,17 @@ STEADY = 0.003  # added to deviations of makespans, relative to their mean, befo
 
 @dataclass
 class Lesson:
-    """A problem of the curriculum with the plan to imitate."""
+    """A problem of the curriculum with the plan to imitate, or several problems side by side."""
 
-    problem: Problem  # the problem
+    problem: Problem  # the problem, or all of them together
     runtime: Runtime  # the runtime for which it is planned
-    view: View | None = None  # the policy's view of it, after the first visit
+    jobs: Sequence[Problem] = ()  # each by itself; by default the problem is the only one
+    views: Sequence[View] = ()  # the policy's view of each job, after the first visit
     turns: IntArray | None = None  # [n] operators of the plan to imitate in their order; None before it is needed
     devices: IntArray | None = None  # [n] their devices
+
+    def __post_init__(self) -> None:
+        self.jobs = self.jobs or [self.problem]
 
 
 class ListGradient(Learner):
@@ -91,15 +96,15 @@ class ListGradient(Learner):
         Returns ``gradient``, its norm; and ``best``, the least makespan of the schedules of a problem over their mean.
         """
         settings, rng = self.settings, np.random.default_rng([self.seed, 1, self.update])
-        lessons = [self.lessons[k] for k in self._chosen(rng)]
+        lessons = self.arranged([self.lessons[k] for k in self._chosen(rng)], rng)
         for lesson in lessons:
-            lesson.view = lesson.view or view(lesson.problem, lesson.runtime)
+            lesson.views = lesson.views or [view(job, lesson.runtime) for job in lesson.jobs]
             if self.imitation > 0 and lesson.turns is None:
                 self._label(lesson)
         outputs = look(self.network, lessons)
         parts = outputs.detach().double().split([lesson.problem.num_operators for lesson in lessons])
         played = [self.gradient(lesson, part.numpy(), rng) for lesson, part in zip(lessons, parts, strict=True)]
-        slope = np.concatenate([found for found, _ in played]) / len(lessons)
+        slope = np.concatenate([found for found, _ in played]) / sum(len(lesson.jobs) for lesson in lessons)
         self.optimizer.zero_grad()
         outputs.backward(torch.from_numpy(slope).float())
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip)
@@ -122,11 +127,14 @@ class ListGradient(Learner):
         found: IntArray = rng.choice(group, min(self.settings.problems, len(group)), replace=False)
         return found
 
+    def arranged(self, lessons: list[Lesson], rng: np.random.Generator) -> list[Lesson]:
+        """The lessons of an update, from those of the problems that it has drawn."""
+        return lessons
+
     def gradient(self, lesson: Lesson, outputs: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
         """[n, width] gradient of the loss by the outputs on a problem, and the best makespan over the mean."""
         problem, n = lesson.problem, lesson.problem.num_operators
-        assert lesson.view is not None
-        desk = decoder.new_desk(problem, new_timeline(problem, lesson.runtime), lesson.view.scale)
+        desk = decoder.new_desk(problem, new_timeline(problem, lesson.runtime), lesson.views[0].scale)
         uniform = rng.random((self.settings.samples, n, 2))
         plans, slopes = decoder.sample_with_gradients(problem, desk, outputs, uniform)
         makespans = priced(problem, lesson.runtime, plans)
@@ -146,15 +154,14 @@ class ListGradient(Learner):
 def look(network: ListNetwork, lessons: list[Lesson]) -> Tensor:
     """[N, width] outputs for the operators of some problems, one problem after the other."""
     tokens, edges, features, graph, base, first = [], [], [], [], [], 0
-    for number, lesson in enumerate(lessons):
-        seen, problem = lesson.view, lesson.problem
-        assert seen is not None
+    jobs = [pair for lesson in lessons for pair in zip(lesson.jobs, lesson.views, strict=True)]
+    for number, (job, seen) in enumerate(jobs):
         tokens.append(seen.tokens)
-        edges.append(np.stack([problem.edge_source, problem.edge_target]).astype(np.int64) + first)
+        edges.append(np.stack([job.edge_source, job.edge_target]).astype(np.int64) + first)
         features.append(seen.edge_features)
-        graph.append(np.full(problem.num_operators, number))
+        graph.append(np.full(job.num_operators, number))
         base.append(np.concatenate([seen.priority[:, None], seen.bonus], 1))
-        first += problem.num_operators
+        first += job.num_operators
     pairs, between, begin = (torch.from_numpy(np.concatenate(part)).float() for part in (tokens, features, base))
     ends, which = torch.from_numpy(np.concatenate(edges, 1)), torch.from_numpy(np.concatenate(graph))
     found: Tensor = network(pairs, ends, between, which, begin)

@@ -2,8 +2,12 @@ r"""Run gradient: REINFORCE through simulated runs whose decisions follow a netw
 
 The first updates are those of :mod:`hetgym.agents.training.list_gradient`, which learn from schedules and from plans to
 imitate. The others are alike, but with runs in place of schedules: the decisions of :mod:`hetgym.agents.lists.online`,
-under the noise and the changes of the recipe's environment. All runs of a problem in an update meet the same ones, so
+under the noise and the changes of the recipe's environment. All runs of a lesson in an update meet the same ones, so
 that their makespans differ by decisions alone.
+
+In some runs a job has the machine to itself, in others up to as many jobs as in the environment arrive one by one, on
+the machine of the first. The network looks at each job by itself all the same: gradients of the makespan of all jobs
+belong to the outputs for each.
 
 Gradients grow with the inverse of the temperature. Without a bound it can fall until a single operator's gradient
 outweighs all others, and training collapses. Temperatures below ``COLDEST`` are therefore raised to it, and no gradient
@@ -20,7 +24,7 @@ from hetgym._kernels.draws import new_draws
 from hetgym._types import FloatArray
 from hetgym.agents.evaluation import Evaluator
 from hetgym.agents.lists import decoder, dispatcher, online
-from hetgym.agents.lists.dispatcher import Dispatching, ListDispatcher, units
+from hetgym.agents.lists.dispatcher import Dispatching, ListDispatcher
 from hetgym.agents.networks.lists import ListNetwork
 from hetgym.agents.run import TrainingRun
 from hetgym.agents.sizes import Sizes
@@ -28,6 +32,7 @@ from hetgym.agents.training.list_gradient import Lesson, ListGradient, mean_grad
 from hetgym.agents.training.settings import RunGradientSettings
 from hetgym.agents.training.trainer import Trained, improve
 from hetgym.envs.dispatch.conditions import Conditions, Drawn, given, noisy, with_changes
+from hetgym.envs.dispatch.jobs import apart, poisson, side_by_side
 from hetgym.problem import Problem
 from hetgym.sim.decisions import new_run
 from hetgym.sim.run import online_setting
@@ -39,7 +44,7 @@ class RunGradient(ListGradient):
     """A training in progress; for arguments see :class:`~hetgym.agents.training.trainer.Learner`.
 
     Args:
-        conditions: the noise and the changes of runs; arrivals do not count, as jobs are looked at one by one.
+        conditions: the noise and the changes of runs, the most jobs of one, and the mean gap between arrivals.
     """
 
     settings: RunGradientSettings
@@ -61,6 +66,18 @@ class RunGradient(ListGradient):
         """The present weight of the plan to imitate."""
         return super().imitation if self.draws_plans else 0.0
 
+    def arranged(self, lessons: list[Lesson], rng: np.random.Generator) -> list[Lesson]:
+        """Some jobs alone, others together with jobs of similar run times."""
+        most = self.conditions.jobs
+        if self.draws_plans or most == 1:
+            return lessons
+        waiting, found = sorted(lessons, key=lambda lesson: lesson.problem.mean_cost.mean()), []
+        while waiting:
+            count = 1 if rng.random() < self.settings.alone else int(rng.integers(2, most + 1))
+            found.append(together(waiting[:count]))
+            waiting = waiting[count:]
+        return found
+
     def gradient(self, lesson: Lesson, outputs: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
         """[n, width] gradient of the loss by the outputs on a problem, and the best makespan over the mean."""
         least = np.log(COLDEST)
@@ -77,14 +94,27 @@ class RunGradient(ListGradient):
             found = np.zeros_like(outputs)
             found[:, shared], best = super().gradient(lesson, np.ascontiguousarray(outputs[:, shared]), rng)
             return found, best
-        problem, conditions, n = lesson.problem, self.conditions, lesson.problem.num_operators
-        assert lesson.view is not None
-        desk = online.new_desk(problem, outputs, *units(lesson.view), conditions.offered(()))
-        drawn = given(problem, conditions, noisy(lesson.runtime, conditions.noise, rng), np.zeros(n))
+        problem, jobs, conditions = lesson.problem, lesson.jobs, self.conditions
+        runtime = noisy(lesson.runtime, conditions.noise, rng)
+        gap = conditions.mean_gap(jobs, lesson.runtime) if len(jobs) > 1 else 0.0
+        release = np.repeat(poisson(len(jobs), gap, rng), [job.num_operators for job in jobs])
+        drawn = given(problem, conditions, runtime, release)
+        seen = dispatcher.joined(outputs, lesson.views)
+        desk = online.new_desk(problem, *seen, release, conditions.offered(()))
         calm, _ = played(problem, drawn, desk)
         drawn = with_changes(problem, drawn, conditions, float(calm[0]), rng)
         makespans, slopes = played(problem, drawn, desk, self.settings.samples, int(rng.integers(2**62)))
-        return mean_gradient(makespans, slopes, self.leaders), float(makespans.min() / makespans.mean())
+        found = mean_gradient(makespans, slopes, self.leaders)
+        found[:, 0] *= seen.scale / seen.scale[0]  # the outputs' priorities are in units of their own jobs
+        return found, float(makespans.min() / makespans.mean())
+
+
+def together(lessons: list[Lesson]) -> Lesson:
+    """One lesson: the jobs of some lessons on the machine of the first."""
+    if len(lessons) == 1:
+        return lessons[0]
+    problems = [lesson.problem for lesson in lessons]
+    return Lesson(side_by_side(problems), lessons[0].runtime, apart(problems))
 
 
 def played(

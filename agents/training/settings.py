@@ -212,7 +212,9 @@ class RunGradientSettings(ListGradientSettings):
     """
 
     plans: float = 0.35  # share of the updates, the first ones, that draw schedules in place of runs
+    alone: float = 0.5  # share of the runs with a single job; others have 2 up to the environment's `jobs`
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number(self.plans, "plans", ConfigError, maximum=1.0)
+        for name in ("plans", "alone"):
+            check_number(getattr(self, name), name, ConfigError, maximum=1.0)

@@ -10,8 +10,9 @@ import torch
 import hetgym
 from hetgym import Problem
 from hetgym.agents.lists import online
+from hetgym.agents.lists.decoder import DeviceFeature
 from hetgym.agents.lists.dispatcher import FILES, Dispatching, ListDispatcher
-from hetgym.agents.lists.online import COUNT, WHOLE, OnlineFeature
+from hetgym.agents.lists.online import COUNT, FIRST, WHOLE, OnlineFeature
 from hetgym.agents.lists.tokens import EDGE_FEATURES, TOKEN_FEATURES
 from hetgym.agents.networks.lists import ListNetwork
 from hetgym.agents.training.run_gradient import played
@@ -37,42 +38,50 @@ def outputs_for(problem: Problem, seed: int) -> np.ndarray:
     return rng.standard_normal((problem.num_operators, problem.num_devices + WHOLE))
 
 
-def desk_for(problem: Problem, outputs: np.ndarray) -> online.Desk:
+def desk_for(problem: Problem, outputs: np.ndarray, release: np.ndarray | None = None) -> online.Desk:
     n = problem.num_operators
-    return online.new_desk(problem, outputs, np.full(n, SCALE), optimistic_cost(problem), n)
+    released = np.zeros(n) if release is None else release
+    return online.new_desk(problem, outputs, np.full(n, SCALE), optimistic_cost(problem), released, n)
 
 
 class Oracle:
     """Decides by outputs, greedily."""
 
-    def __init__(self, problem: Problem, outputs: np.ndarray) -> None:
+    def __init__(self, problem: Problem, outputs: np.ndarray, release: np.ndarray | None = None) -> None:
         self.problem, self.outputs, self.tail = problem, outputs, optimistic_cost(problem)
         self.edges = list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
         self.device: dict[int, int] = {}
         self.reach = 0.0
+        self.release = np.zeros(problem.num_operators) if release is None else release
 
     def scores(self, now: Situation, i: int) -> np.ndarray:
         p, d = self.problem, self.problem.num_devices
         sees = now.estimate(i)
         seen = np.zeros((d, COUNT))
         end = np.array([_backlog(now, a) for a in range(d)])
-        seen[:, OnlineFeature.IDLE] = sees.start - end
-        seen[:, OnlineFeature.BACKLOG] = end - end.min()
-        seen[:, OnlineFeature.WAIT] = sees.arrival - now.now
-        seen[:, OnlineFeature.SLOWED] = (now.slowdown - 1) * SCALE
+        seen[:, DeviceFeature.IDLE] = sees.start - end
+        seen[:, DeviceFeature.BACKLOG] = end - end.min()
+        seen[:, DeviceFeature.WAIT] = sees.arrival - now.now
+        seen[:, FIRST + OnlineFeature.SLOWED] = (now.slowdown - 1) * SCALE
         for e, (j, k) in enumerate(self.edges):
             for a in range(d):
                 if k == i and self.device[j] != a:
                     b = self.device[j]
-                    seen[a, OnlineFeature.ASKED] += p.latency[b, a] + p.edge_bytes[e] / p.bandwidth[b, a]
+                    seen[a, DeviceFeature.ASKED] += p.latency[b, a] + p.edge_bytes[e] / p.bandwidth[b, a]
                 if self.device.get(j) == a and (i, k) in self.edges:
-                    seen[a, OnlineFeature.KIN] += p.mean_communication[e]
+                    seen[a, DeviceFeature.KIN] += p.mean_communication[e]
         for other in now.ready.tolist():
             if other != i:
                 finish = np.sort(now.estimate(other).finish)
                 best = int(now.estimate(other).finish.argmin())
-                seen[best, OnlineFeature.WANTED] += finish[1] - finish[0]
-        seen[:, OnlineFeature.EXCESS] = np.maximum(0.0, sees.finish + self.tail[i] - self.reach)
+                seen[best, FIRST + OnlineFeature.WANTED] += finish[1] - finish[0]
+        seen[:, FIRST + OnlineFeature.EXCESS] = np.maximum(0.0, sees.finish + self.tail[i] - self.reach)
+        demand = end - now.now
+        for j in range(p.num_operators):
+            if j not in self.device and self.release[j] <= now.now:
+                a = int((p.cost[j] + self.tail[j]).argmin())
+                demand[a] += p.cost[j, a] * now.slowdown[a]
+        seen[:, FIRST + OnlineFeature.DEMAND] = (demand / demand.mean() - 1) * SCALE
         out = self.outputs[i]
         z = (sees.finish - sees.finish.min()) / SCALE + out[1 : 1 + d]
         found: np.ndarray = z + np.minimum(seen / SCALE, online.LIMIT) @ out[1 + d : 1 + d + COUNT]
@@ -102,8 +111,8 @@ def test_runs_of_most_probable_decisions_are_those_of_the_oracle(name: str, seed
     how, release = runtime(f"{name},noise=0.2,seed=3"), np.zeros(problem.num_operators)
     release[problem.num_operators // 2 :] = problem.mean_cost.mean()
     drawn = Drawn(how, release, np.array([1], np.int32), np.array([3.0]), np.array([changes.at]))
-    makespans, _ = played(problem, drawn, desk_for(problem, outputs))
-    expected = run_online(problem, Oracle(problem, outputs), how, release, [changes])
+    makespans, _ = played(problem, drawn, desk_for(problem, outputs, release))
+    expected = run_online(problem, Oracle(problem, outputs, release), how, release, [changes])
     assert makespans[0] == pytest.approx(expected.makespan, rel=1e-12)
 
 
@@ -118,7 +127,7 @@ def test_gradients_are_those_of_log_probabilities() -> None:
     assert abs(slopes.mean(0)).max() < 0.2
     assert slopes[:, :, 0].std() == 0.0  # one operator at a time leaves no choice among operators
     step = 0.05
-    for k in (1, 2, 3 + OnlineFeature.WAIT):
+    for k in (1, 2, 3 + DeviceFeature.WAIT):
         found = np.mean((makespans - makespans.mean()) * slopes[:, 1, k])
         ends = []
         for sign in (1, -1):
@@ -139,9 +148,9 @@ def policy(spread: float = 0.2) -> ListDispatcher:
 
 def test_the_agent_decides_as_runs_do() -> None:
     problem, acting = small(5, 20), policy()
-    found = acting.look(problem, "links")
+    found = acting.look([problem], "links")
     drawn = Drawn(runtime("links"), np.zeros(20), np.zeros(0, np.int32), np.zeros(0), np.zeros(0))
-    makespans, _ = played(problem, drawn, online.new_desk(problem, *found, 20))
+    makespans, _ = played(problem, drawn, online.new_desk(problem, *found, drawn.release, 20))
     for arguments in ({"observation": "candidates", "completion": "off"}, {}):
         env = gym.make("HetDispatch-v0", problem=problem, runtime="links", candidates=20, **arguments)
         assert hetgym.agents.play(env, acting).info["makespan"] == pytest.approx(makespans[0], rel=1e-12)

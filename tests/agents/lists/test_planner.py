@@ -43,11 +43,10 @@ def problems(count: int = 6) -> list[hetgym.Problem]:
 def test_compiled_outputs_are_those_of_the_network(hidden: int, layers: int) -> None:
     net = network(hidden, layers, 0.3)
     for problem in problems(3):
-        lesson = Lesson(problem, runtime("links"), view(problem, "links"))
-        assert lesson.view is not None
+        lesson = Lesson(problem, runtime("links"), views=[view(problem, "links")])
         with torch.no_grad():
             expected = look(net, [lesson]).double().numpy()
-        found = inference.outputs(problem, lesson.view, inference.list_weights(arrays(net)))
+        found = inference.outputs(problem, lesson.views[0], inference.list_weights(arrays(net)))
         np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-4)
 
 
