@@ -9,8 +9,8 @@ scheduled, from the one before it on its machine; an action is a job's next oper
 mean of all; PPO, with the decrease of a bound on the makespan as reward.
 
 Differences: decisions are taken during the simulated run, so that operators start in the order of decisions, without
-insertion into earlier gaps, and schedules are non-delay (:class:`ShopFeatures`); bounds count from now, in mean run
-times; layers have no batch normalisation; the heads also see the time and the environment's bound.
+insertion into earlier gaps, and schedules are non-delay (:class:`ShopFeatures`); bounds count from now, in the mean
+work of a job, so that shops of more machines look alike; layers have no batch normalisation; the heads also see the time and the environment's bound.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class L2D(ShopFeatures):
     def jobs(self, shop: Shop, lane: Tensor, lanes: int) -> Tensor:
         """[B, J, 2 H] see the class."""
         scheduled = shop.operators[..., Operator.IS_PLACED]
-        x = torch.stack([(completion(shop) - shop.now) / shop.unit, scheduled], -1).flatten(0, 1)
+        work = (shop.cost * shop.real).sum(1, keepdim=True) / (shop.length > 0).sum(1, keepdim=True)
+        x = torch.stack([(completion(shop) - shop.now) / work, scheduled], -1).flatten(0, 1)
         edges = torch.cat([shop.chains(), arcs(shop)], 1)
         for layer in self.layers:
             x = torch.relu(layer(x, edges))

@@ -86,7 +86,7 @@ def assert_keeps_the_contract(scheduler: Baseline, problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("name", FAST)
-@examples(60)
+@examples(40)
 @given(problem=strategies.problems())
 def test_any_problem(name: str, problem: Problem) -> None:
     assert_keeps_the_contract(brief(name), problem)
