@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hetgym.agents import pretrained
-from hetgym.agents.artefact import load_pair, save_pair
+from hetgym.agents.artefact import NETWORK_FORMAT, load_pair, save_pair
 from hetgym.agents.candidates import FILES as CANDIDATES
 from hetgym.agents.place.planner import FILES
 from hetgym.agents.pretrained import FOLDER, names
@@ -33,7 +33,7 @@ def test_round_trip_and_equal_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_shipped_files_are_written_again_byte_for_byte(tmp_path: Path, name: str) -> None:
-    card, weights = load_pair(FOLDER / name, *(files.form for files in pretrained.FILES))
+    card, weights = load_pair(FOLDER / name, NETWORK_FORMAT, *(files.form for files in pretrained.FILES))
     save_pair(tmp_path / name, card["format"], weights, card)
     for end in (".safetensors", ".json"):
         assert (tmp_path / f"{name}{end}").read_bytes() == (FOLDER / f"{name}{end}").read_bytes()
