@@ -10,7 +10,8 @@ mean of all; PPO, with the decrease of a bound on the makespan as reward.
 
 Differences: decisions are taken during the simulated run, so that operators start in the order of decisions, without
 insertion into earlier gaps, and schedules are non-delay (:class:`ShopFeatures`); bounds count from now, in the mean
-work of a job, so that shops of more machines look alike; layers have no batch normalisation; the heads also see the time and the environment's bound.
+work of a job, so that shops of more machines look alike; layers have no batch normalisation; the heads also see the
+time and the environment's bound.
 """
 
 from __future__ import annotations
