@@ -152,7 +152,7 @@ def runtimes_of(card: Mapping[str, Any]) -> tuple[str, ...]:
     if recipe is None or recipe.get("env") == IDS["pipeline"]:
         return ()
     runtimes = recipe.get("settings", {}).get("runtimes") or [recipe.get("arguments", {}).get("runtime", "classic")]
-    return tuple(runtime_name(as_runtime(runtime)) for runtime in runtimes)
+    return tuple(dict.fromkeys(runtime_name(as_runtime(runtime)) for runtime in runtimes))
 
 
 def _say_beyond(policy: Policy, lanes: Any) -> None:
