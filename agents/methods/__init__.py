@@ -1,4 +1,4 @@
 """The field's learned methods: a file for each, with its network and its source."""
 
-METHODS = "doppler", "giph"
+METHODS = "doppler", "giph", "l2d"
 """Methods whose trained policies ship, by recipe."""
