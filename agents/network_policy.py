@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -105,14 +106,14 @@ def load_policy(path: str | Path) -> NetworkPolicy:
     """Read a policy from a file of ``hetgym train`` or :meth:`NetworkPolicy.save`, or two files or a folder.
 
     Args:
-        path: a file that ends in ``.safetensors`` and has the card inside; else as for
+        path: a file with the card inside; or, where that has a file or folder of its own, as for
             :func:`~hetgym.agents.artefact.load_pair`.
 
     Raises:
         ArtefactError: missing, damaged, or not a policy.
     """
-    alone = not isinstance(path, str | Path) or str(path).endswith(".safetensors")
-    card, weights = artefact.load(path, _FILE) if alone else artefact.load_pair(path, FORMAT)
+    pair = isinstance(path, str | Path) and (os.path.isdir(path) or os.path.exists(f"{path}.json"))
+    card, weights = artefact.load_pair(path, FORMAT) if pair else artefact.load(path, _FILE)
     try:
         network = _network_of(card, weights, str(path))
         network.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})

@@ -100,7 +100,7 @@ class TrainingRun:
         self._step = 0 if self.checkpoint is None else self.checkpoint.step
         self._began, self._first = time.perf_counter(), self._step
         self._earlier: dict[str, float] = {name: state.get(name, 0.0) for name in TIMES}
-        self._used = sum(os.times()[:4])
+        self._used = _core_seconds()
         self.curves = Curves(path / "curves", self._step)
 
     def _compare(self) -> None:
@@ -174,7 +174,7 @@ class TrainingRun:
     @property
     def times(self) -> dict[str, float]:
         """Times of the run by :data:`TIMES` [s], summed over processes, each up to its last checkpoint."""
-        now = time.perf_counter() - self._began, sum(os.times()[:4]) - self._used
+        now = time.perf_counter() - self._began, _core_seconds() - self._used
         return {name: self._earlier[name] + spent for name, spent in zip(TIMES, now, strict=True)}
 
     def _judge(self, step: int, network: Any) -> dict[str, float]:
@@ -212,3 +212,9 @@ class TrainingRun:
     def _write(self, name: str, document: Mapping[str, Any]) -> None:
         text = json.dumps(document, indent=1, allow_nan=False) + "\n"
         atomic_write(self.path / name, lambda file: file.write(text.encode()))
+
+
+def _core_seconds() -> float:
+    """Processor time of this process and of those that it has started and that have ended [s]."""
+    now = os.times()
+    return now.user + now.system + now.children_user + now.children_system

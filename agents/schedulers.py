@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from hetgym.agents.candidates import SchedulePolicy
 from hetgym.agents.lists.dispatcher import ListDispatcher
 from hetgym.agents.lists.planner import ListPlanner
-from hetgym.agents.methods import METHODS
 from hetgym.agents.play import SCHEDULING, Policy
 from hetgym.agents.pretrained import load
 from hetgym.agents.regions.planner import RegionPlanner
 from hetgym.agents.rules import rule
-from hetgym.errors import ArtefactError, ConfigError, check_name
+from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning.baseline import Baseline
 from hetgym.planning.decode import by_start, decode_in_order
 from hetgym.problem import Problem
@@ -120,27 +118,6 @@ def gnn_dispatch_v1(problem: Problem) -> Schedule:
 def _dispatched(policy: SchedulePolicy | ListDispatcher, problem: Problem) -> Schedule:
     trace = policy.play(problem=problem)["trace"]
     return decode_in_order(problem, trace.assignment, by_start(problem, trace.start, trace.finish))
-
-
-def learned(
-    problem: Problem, method: str, runtime: str | Runtime = "classic", samples: int = 1, seed: int = 0
-) -> Schedule:
-    """A learned method of the field, as its shipped policy plans: one greedy episode, and some drawn ones.
-
-    Args:
-        method: name of the policy; :mod:`hetgym.agents.methods` describes the methods.
-        samples: number of episodes; the best plan is returned.
-        seed: seed of the draws.
-
-    Raises:
-        UnknownName: no shipped policy of that name.
-        ConfigError: no samples, or a policy for job shops and another problem.
-        MissingExtra: PyTorch Geometric is not installed.
-    """
-    check_name("learned method", method, METHODS)
-    policy: Any = load(method)
-    made: Schedule = policy.plan(problem, runtime=runtime, samples=samples, seed=seed)
-    return made
 
 
 def of_file(path: str) -> Baseline:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hetgym.agents.methods import METHODS
 from hetgym.planning.baseline import Baseline
 
 _CORSINI = "hetgym; self-labelling after Corsini et al., NeurIPS 2024; roll-outs after PEFT"
@@ -30,15 +29,6 @@ ROWS: tuple[Baseline, ...] = (
     ),
     _row("gnn-dispatch-v1", "gnn_dispatch_v1", _RUNS, "O(n d (h^2 + e))"),
     _row("gnn-v1", "gnn_v1", _LISTS, "O(n d (h^2 + e))"),
-    _row(
-        "learned",
-        "learned",
-        "the papers of hetgym.agents.methods",
-        "O(n) passes of a graph network",
-        options={"method": METHODS[0]},
-        needs=("torch_geometric",),
-        aliases={method: f"method={method}" for method in METHODS},
-    ),
     _row("place-v1", "place_v1", _CORSINI, "O(n p (e p + h^2))"),
     _row("place-v1-search", "place_v1_search", _CORSINI, "O(trials (e + n))"),
     _row("place-v2", "place_v2", _OUTCOMES, "O(n^2), more where trials end late"),

@@ -86,7 +86,7 @@ def test_a_method_of_the_field_plans(name):
     assert CARDS[name]["core_seconds"] <= 600 and len(CARDS[name]["seeds"]) >= 3
     shop = "job" in CARDS[name]["recipe"]["arguments"].get("generator", {}).get("kind", "")
     problem = (JobShops((4, 4), (3, 3)) if shop else RandomMix(operators=(8, 10), devices=2))(np.random.default_rng(0))
-    plan = baselines.get(name)(problem, "classic" if shop else "links")
+    plan = hetgym.agents.load(name).plan(problem, runtime="classic" if shop else "links")
     hetgym.validate(problem, plan, memory=False)
 
 
