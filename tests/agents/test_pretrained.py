@@ -14,7 +14,6 @@ from hetgym import UnknownName, baselines
 from hetgym.agents import RULES, pretrained, rule
 from hetgym.agents.actions import COLUMNS
 from hetgym.agents.artefact import NETWORK_FORMAT
-from hetgym.agents.methods import METHODS
 from hetgym.agents.recipe import load_recipe
 from hetgym.agents.rules import FORMER
 from hetgym.errors import ConfigError, HetgymError, HetgymWarning
@@ -41,14 +40,11 @@ def test_a_policy_is_what_a_command_makes(name):
     words = card["command"].split()
     assert (words[:2], words[3], card["step"] > 0) == (["hetgym", "train"], "--seed", True)
     assert json.loads(json.dumps(load_recipe(words[2], seed=int(words[4])).document())) == card["recipe"]
-    assert card["core_seconds"] > 0 and {"versions", "evaluation"} <= set(card)
+    assert card.get("core_seconds", card.get("seconds")) > 0  # on the clock, where nothing else was recorded
+    assert {"versions", "evaluation"} <= set(card)
     files = [path for path in pretrained.FOLDER.iterdir() if path.stem == name]
     assert {path.suffix for path in files} == {".safetensors", ".json"}
     assert sum(path.stat().st_size for path in files) < 2_000_000
-
-
-def test_networks_are_those_of_the_methods():
-    assert sorted(METHODS) == NETWORKS
 
 
 def test_former_names_are_rules():
