@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from hetgym.agents.recipe import manner
 from hetgym.agents.sampling import Sampler
 from hetgym.envs.core.kinds import require_kind
 from hetgym.envs.core.lanes import Lanes
-from hetgym.errors import ArtefactError, ConfigError, shown
+from hetgym.errors import ArtefactError, ConfigError, HetgymWarning, shown
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.workloads import as_problem
@@ -66,7 +67,9 @@ class NetworkPolicy(Sampler):
         """
         if self.kind not in SCHEDULING:
             raise ConfigError(f"a {self.kind} policy does not schedule problems; let it play in its environment")
-        schedule: Schedule = self.play(problem=as_problem(problem), **playing)["schedule"]
+        with warnings.catch_warnings():  # where every operator is bound to a device, its plan is wanted all the same
+            warnings.filterwarnings("ignore", "each operator of .* can run on one device only", HetgymWarning)
+            schedule: Schedule = self.play(problem=as_problem(problem), **playing)["schedule"]
         return schedule
 
     def judge(self, evaluator: Evaluator) -> dict[str, float]:

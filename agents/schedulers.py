@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from hetgym.agents.candidates import SchedulePolicy
-from hetgym.agents.lists.dispatcher import ListDispatcher
 from hetgym.agents.lists.planner import ListPlanner
 from hetgym.agents.play import SCHEDULING, Policy
 from hetgym.agents.pretrained import load
@@ -100,6 +99,26 @@ def place_v2_search(
     return load("place-v2").plan(problem, seconds, runtime=runtime, start=start, operators=budget, seed=seed)
 
 
+def doppler(problem: Problem) -> Schedule:
+    """DOPPLER: one policy selects a ready operator, another one its device; imitation, then REINFORCE."""
+    return _planned(load("doppler"), problem)
+
+
+def giph(problem: Problem) -> Schedule:
+    """GiPH: from a random placement 2n moves of one operator each, chosen by a graph network of all pairs."""
+    return _planned(load("giph"), problem)
+
+
+def l2d(problem: Problem) -> Schedule:
+    """L2D: a graph isomorphism network dispatches; trained on job shops."""
+    return _planned(load("l2d"), problem)
+
+
+def slim_place(problem: Problem) -> Schedule:
+    """SLIM for placement: operators in order, each on the device that a network of self-labelled samples prefers."""
+    return _planned(load("slim-place"), problem)
+
+
 def dispatch(problem: Problem) -> Schedule:
     """The dispatch rule: operators are inserted in the order of their starts in a run without noise."""
     return _dispatched(rule("dispatch"), problem)
@@ -115,7 +134,16 @@ def gnn_dispatch_v1(problem: Problem) -> Schedule:
     return _dispatched(load("gnn-dispatch-v1"), problem)
 
 
-def _dispatched(policy: SchedulePolicy | ListDispatcher, problem: Problem) -> Schedule:
+def _planned(policy: Policy, problem: Problem) -> Schedule:
+    """The plan of a policy's greedy episode."""
+    if policy.kind == "dispatch":
+        return _dispatched(policy, problem)
+    made: Schedule = policy.plan(problem)
+    return made
+
+
+def _dispatched(policy: Any, problem: Problem) -> Schedule:
+    """The schedule of a run without noise."""
     trace = policy.play(problem=problem)["trace"]
     return decode_in_order(problem, trace.assignment, by_start(problem, trace.start, trace.finish))
 
@@ -144,11 +172,7 @@ def plan_by_file(problem: Problem, path: str) -> Schedule:
     Args:
         path: path of the policy's weights.
     """
-    policy = _policy(path)
-    if isinstance(policy, SchedulePolicy | ListDispatcher) and policy.kind == "dispatch":
-        return _dispatched(policy, problem)
-    made: Schedule = policy.plan(problem)
-    return made
+    return _planned(_policy(path), problem)
 
 
 def plan_for_runtime_by_file(problem: Problem, path: str, runtime: str | Runtime = "classic") -> Schedule:

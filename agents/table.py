@@ -12,6 +12,9 @@ _RUNS = "hetgym: a graph network, followed during runs; REINFORCE after Williams
 _OUTCOMES = "hetgym: region annealing whose regions a network proposes"
 
 
+_NETWORK = ("torch", "torch_geometric")
+
+
 def _row(name: str, function: str, citation: str, complexity: str, **fields: Any) -> Baseline:
     kind = fields.pop("kind", "policy")
     return Baseline(name, kind, f"hetgym.agents.schedulers:{function}", citation, complexity, **fields)
@@ -27,10 +30,14 @@ ROWS: tuple[Baseline, ...] = (
         kind="rule",
         aliases={"dispatch-v2": ""},
     ),
+    _row("doppler", "doppler", "Yao et al., ICLR 2026", "O(n (e h + h^2))", needs=_NETWORK),
+    _row("giph", "giph", "Hu et al., MLSys 2023", "O(n d (n + e) h^2)", needs=_NETWORK, model="links"),
+    _row("l2d", "l2d", "Zhang et al., NeurIPS 2020", "O(n (n + e) h^2)", needs=_NETWORK),
     _row("gnn-dispatch-v1", "gnn_dispatch_v1", _RUNS, "O(n d (h^2 + e))"),
     _row("gnn-v1", "gnn_v1", _LISTS, "O(n d (h^2 + e))"),
     _row("place-v1", "place_v1", _CORSINI, "O(n p (e p + h^2))"),
     _row("place-v1-search", "place_v1_search", _CORSINI, "O(trials (e + n))"),
     _row("place-v2", "place_v2", _OUTCOMES, "O(n^2), more where trials end late"),
     _row("place-v2-search", "place_v2_search", _OUTCOMES, "O(trials (e + n))"),
+    _row("slim-place", "slim_place", "Corsini et al., NeurIPS 2024", "O(n d h^2)", needs=_NETWORK, model="links"),
 )

@@ -144,7 +144,8 @@ def pick_schedulers(text: str) -> tuple[Baseline, ...]:
     """Schedulers from a comma-separated list of names, with or without options, and kinds.
 
     ``all`` stands for all that are installed, quick enough, and after short makespans. Those that prove optima take
-    minutes, those that weigh energy serve another purpose; they have to be named, as in ``all,cp-sat``. ``default``
+    minutes, networks of PyTorch seconds, those that weigh energy serve another purpose; they have to be named, as in
+    ``all,cp-sat``. ``default``
     stands for :data:`SCHEDULERS`, and for all that were added to those of hetgym. A kind stands for all of that kind
     that are installed.
 
@@ -154,7 +155,7 @@ def pick_schedulers(text: str) -> tuple[Baseline, ...]:
     """
     able = [row for row in rows() if row.available]
     groups = {kind: [row.name for row in able if row.kind == kind] for kind in KINDS}
-    groups["all"] = [row.name for row in able if row.kind not in ("exact", "energy")]
+    groups["all"] = [row.name for row in able if row.kind not in ("exact", "energy") and "torch" not in row.needs]
     groups["default"] = [row.name for row in able if row.name in SCHEDULERS or row.name in groups["all"] and row.added]
     words = [word.strip() for word in text.split(",") if word.strip()]
     chosen = [get(name) for word in words for name in groups.get(word, [word])]

@@ -26,8 +26,9 @@ from hetgym.workloads import textbook
 
 VARIANTS = [alias for alias, meant in aliases().items() if ":" in meant]
 NAMES = [name for name in (*names(), *VARIANTS) if get(name).kind != "exact"]  # those: test_exact.py, small problems
-FAST = [pytest.param(name, marks=pytest.mark.slow) if name in VARIANTS else name for name in NAMES]
-"""Published names of others with options are slow: their code is that of the others."""
+SLOW = [*VARIANTS, *(name for name in NAMES if "torch" in get(name).needs)]
+FAST = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in NAMES]
+"""Slow: published names of others with options, whose code is that of the others, and networks of PyTorch."""
 ROUNDING = 1 + 1e-12  # bounds and makespans add the same numbers in other orders
 
 ID_DEPENDENT = {
@@ -63,6 +64,8 @@ ID_DEPENDENT = {
     "tabu": "as annealing",
     "place-v1": "sums over the operators of a graph are rounded in their order",
     "place-v1-search": "as annealing",
+    "giph": "the placement at the start is drawn operator by operator",
+    **dict.fromkeys(("doppler", "l2d", "slim-place"), "sums in float32 are rounded in the order of ids"),
     "place-v2": "as annealing",
     "place-v2-search": "as annealing",
     "rand-heft": "noise is drawn operator by operator in Kahn's order",
@@ -116,22 +119,22 @@ ONLY = {
 }
 
 
-ROLLED_OUT = ("dispatch", "planned-dispatch", "dispatch-v1", "dispatch-v2", "place-v1", "place-v1-search")
-"""Schedulers whose decisions are rolled out to the end."""
+FAR = ("dispatch", "planned-dispatch", "dispatch-v1", "dispatch-v2", "place-v1", "place-v1-search", "giph")
+"""Schedulers that price each decision to the end."""
 
 
 @pytest.mark.parametrize("case", ONLY)
 @pytest.mark.parametrize("name", FAST)
 def test_edge_cases(name: str, case: str) -> None:
     problem = ONLY[case]
-    if problem.num_operators == 1000 and name in ROLLED_OUT:
+    if problem.num_operators == 1000 and name in FAR:
         problem = large(150)
     assert_keeps_the_contract(brief(name), problem)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in NAMES if name in ROLLED_OUT])
-def test_large_problems_with_decisions_that_are_rolled_out_to_the_end(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in NAMES if name in FAR])
+def test_large_problems_with_decisions_that_are_priced_to_the_end(name: str) -> None:
     assert_keeps_the_contract(get(name), large(500))
 
 
