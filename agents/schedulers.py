@@ -114,6 +114,11 @@ def l2d(problem: Problem) -> Schedule:
     return _planned(load("l2d"), problem)
 
 
+def gdp(problem: Problem) -> Schedule:
+    """GDP: a network embeds the whole graph, and places all operators at once."""
+    return _planned(load("gdp"), problem)
+
+
 def slim_place(problem: Problem) -> Schedule:
     """SLIM for placement: operators in order, each on the device that a network of self-labelled samples prefers."""
     return _planned(load("slim-place"), problem)

@@ -40,4 +40,5 @@ ROWS: tuple[Baseline, ...] = (
     _row("place-v2", "place_v2", _OUTCOMES, "O(n^2), more where trials end late"),
     _row("place-v2-search", "place_v2_search", _OUTCOMES, "O(trials (e + n))"),
     _row("slim-place", "slim_place", "Corsini et al., NeurIPS 2024", "O(n d h^2)", needs=_NETWORK, model="links"),
+    _row("gdp", "gdp", "Zhou et al., 2019 (arXiv 1910.01578)", "O(n d h^2 + n^2 d h)", needs=_NETWORK, model="links"),
 )
