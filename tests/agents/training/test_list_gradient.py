@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from hetgym.agents import TrainingRun, load, load_recipe
 from hetgym.agents.lists.planner import ListPlanner
 from hetgym.agents.sizes import Sizes
 from hetgym.agents.training.curriculum import Part
@@ -57,29 +55,6 @@ def test_an_update_has_equally_many_devices() -> None:
     for seed in range(20):
         chosen = [learner.lessons[k] for k in learner._chosen(np.random.default_rng(seed))]
         assert len(chosen) == 3 and len({lesson.problem.num_devices for lesson in chosen}) == 1
-
-
-def test_a_killed_run_ends_with_the_same_weights(tmp_path: Any) -> None:
-    settings = {"curriculum": [{"kind": "random", "count": 4, "arguments": {"operators": [8, 10]}}], "problems": 2}
-    recipe = load_recipe(
-        "gnn", steps=6, checkpoint_every=2, network={"embedding": 8, "layers": 1},
-        settings=settings | {"samples": 4, "effort": 200},
-        evaluation={"every": 3, "episodes": 2, "baselines": ["reference"]},
-    )  # fmt: skip
-    whole = TrainingRun(recipe, tmp_path / "whole").train()
-
-    def stop(step: int, judged: Any) -> None:
-        if step == 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        TrainingRun(recipe, tmp_path / "killed", watch=stop).train()
-    resumed = TrainingRun(recipe, tmp_path / "killed")
-    assert resumed.checkpoint is not None and resumed.checkpoint.step == 4
-    again = resumed.train()
-    for one, other in zip(whole.state_dict().values(), again.state_dict().values(), strict=True):
-        assert torch.equal(one, other)
-    assert isinstance(load(tmp_path / "killed" / "policy.safetensors"), ListPlanner)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,11 @@ from proposal_tools import same
 torch = pytest.importorskip("torch")
 
 from hetgym.agents.checkpoint import Checkpoint  # noqa: E402
-from hetgym.agents.recipe import load_recipe  # noqa: E402
-from hetgym.agents.regions.planner import FILES  # noqa: E402
-from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.agents.sizes import Sizes  # noqa: E402
 from hetgym.agents.training.curriculum import Part  # noqa: E402
 from hetgym.agents.training.outcomes import MoveOutcomes  # noqa: E402
 from hetgym.agents.training.settings import OutcomeSettings  # noqa: E402
-from hetgym.errors import ArtefactError, ConfigError  # noqa: E402
+from hetgym.errors import ArtefactError  # noqa: E402
 
 SMALL = {"operators": [15, 30]}
 CURRICULUM = (Part("random", 3, SMALL), Part("random", 2, {**SMALL, "devices": 2}))
@@ -83,38 +80,3 @@ def test_learns_which_moves_pay():
 def test_refuses_settings(wrong):
     with pytest.raises(ValueError):
         OutcomeSettings(**wrong)
-
-
-def test_a_recipe_runs_and_goes_on(tmp_path):
-    settings = {
-        "curriculum": [{"kind": "random", "count": 3, "arguments": SMALL}],
-        "problems": 2,
-        "rows": 100,
-        "tries": [10, 20],
-        "warm_up": 1,
-        "batch": 32,
-    }
-    evaluation = {"every": 2, "episodes": 3, "arguments": {"generator": SMALL}, "baselines": ["reference", "peft"]}
-    recipe = load_recipe(
-        "place-v2", steps=4, checkpoint_every=2, settings=settings, evaluation=evaluation, network={"hidden": 8}
-    )
-    whole = TrainingRun(recipe, tmp_path / "a").train()
-
-    class Stop(Exception):
-        pass
-
-    def stop(step, judged):
-        if step == 3:
-            raise Stop
-
-    with pytest.raises(Stop):
-        TrainingRun(recipe, tmp_path / "b", watch=stop).train()
-    run = TrainingRun(recipe, tmp_path / "b")
-    assert run.checkpoint is not None and run.checkpoint.step == 2
-    again = run.train()
-    assert all(np.array_equal(*pair) for pair in zip(whole.compiled(), again.compiled(), strict=True))
-    planner = FILES.load(tmp_path / "a" / "policy")
-    assert all(np.array_equal(*pair) for pair in zip(planner.network, whole.compiled(), strict=True))
-    assert planner.card["recipe"]["algorithm"] == "move-outcomes"
-    with pytest.raises(ConfigError, match="another"):
-        TrainingRun(load_recipe("place-v2", steps=5), tmp_path / "a")

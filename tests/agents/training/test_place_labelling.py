@@ -11,8 +11,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 from hetgym.agents.checkpoint import Checkpoint  # noqa: E402
-from hetgym.agents.recipe import load_recipe  # noqa: E402
-from hetgym.agents.run import TrainingRun  # noqa: E402
 from hetgym.agents.sizes import Sizes  # noqa: E402
 from hetgym.agents.training.curriculum import Part, draw  # noqa: E402
 from hetgym.agents.training.place_labelling import PlaceLabelling  # noqa: E402
@@ -99,34 +97,3 @@ def test_refuses_settings(wrong):
 def test_refuses_parts(kind, arguments):
     with pytest.raises(ValueError):
         Part(kind, 3, arguments)
-
-
-def test_a_recipe_runs_and_goes_on(tmp_path):
-    settings = {"curriculum": [{"kind": "random", "count": 3, "arguments": SMALL}], "problems": 2, "samples": 2}
-    evaluation = {"every": 2, "episodes": 3, "arguments": {"generator": SMALL}, "baselines": ["reference", "donf"]}
-    recipe = load_recipe(
-        "place",
-        steps=4,
-        checkpoint_every=2,
-        settings=settings,
-        evaluation=evaluation,
-        network={"hidden": 8, "embedding": 4, "layers": 1},
-    )
-    whole = arrays(TrainingRun(recipe, tmp_path / "a").train())
-
-    class Stop(Exception):
-        pass
-
-    def stop(step, judged):
-        if step == 3:
-            raise Stop
-
-    with pytest.raises(Stop):
-        TrainingRun(recipe, tmp_path / "b", watch=stop).train()
-    run = TrainingRun(recipe, tmp_path / "b")
-    assert run.checkpoint is not None and run.checkpoint.step == 2
-    again = arrays(run.train())
-    assert all(np.array_equal(whole[name], again[name]) for name in whole)
-    from hetgym.agents.place.planner import FILES
-
-    assert FILES.load(tmp_path / "b" / "policy").card["evaluation"]["ratio_donf"] > 0

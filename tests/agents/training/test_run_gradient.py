@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from hetgym import Problem
-from hetgym.agents import TrainingRun, load, load_recipe, play
+from hetgym.agents import play
 from hetgym.agents.lists import online
 from hetgym.agents.lists.dispatcher import ListDispatcher
 from hetgym.agents.lists.tokens import view
@@ -128,26 +128,3 @@ def test_temperatures_below_the_coldest_are_raised_to_it_and_not_led_lower() -> 
     least, bound = (np.concatenate([some[:, [0, 1, -1]] for some in slopes]) for slopes in found)
     assert np.array_equal(least[:, :-1], bound[:, :-1]) and bound.any(axis=0).all()
     assert bound[:, -1].max() > 0 and np.array_equal(least[:, -1], np.minimum(bound[:, -1], 0.0))
-
-
-def test_a_killed_run_ends_with_the_same_weights(tmp_path: Any) -> None:
-    settings = {"curriculum": [{"kind": "random", "count": 4, "arguments": {"operators": [8, 10]}}], "problems": 2}
-    recipe = load_recipe(
-        "gnn-dispatch", steps=6, checkpoint_every=2, network={"embedding": 8, "layers": 1},
-        settings=settings | {"samples": 4, "effort": 200},
-        evaluation={"every": 3, "episodes": 2, "baselines": ["reference"]},
-    )  # fmt: skip
-    whole = TrainingRun(recipe, tmp_path / "whole").train()
-
-    def stop(step: int, judged: Any) -> None:
-        if step == 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        TrainingRun(recipe, tmp_path / "killed", watch=stop).train()
-    resumed = TrainingRun(recipe, tmp_path / "killed")
-    assert resumed.checkpoint is not None and resumed.checkpoint.step == 4
-    again = resumed.train()
-    for one, other in zip(whole.state_dict().values(), again.state_dict().values(), strict=True):
-        assert torch.equal(one, other)
-    assert isinstance(load(tmp_path / "killed" / "policy.safetensors"), ListDispatcher)
