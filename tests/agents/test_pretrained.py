@@ -14,8 +14,10 @@ from hetgym import UnknownName, baselines
 from hetgym.agents import RULES, pretrained, rule
 from hetgym.agents.actions import COLUMNS
 from hetgym.agents.artefact import NETWORK_FORMAT
+from hetgym.agents.play import SCHEDULING
 from hetgym.agents.recipe import load_recipe
 from hetgym.agents.rules import FORMER
+from hetgym.envs.core.kinds import IDS
 from hetgym.errors import ConfigError, HetgymError, HetgymWarning
 from hetgym.graph import load_graph
 from hetgym.pipeline import RandomChains
@@ -75,15 +77,25 @@ def test_plans_what_its_card_says(name):
         assert pretrained.replay(policy, case) == makespan
 
 
+def test_what_schedules_is_a_scheduler_of_its_name():
+    """`hetgym bench --schedulers policy` plays all of them."""
+    kinds = {environment: kind for kind, environment in IDS.items()}
+    plan = [name for name, card in CARDS.items() if kinds[card["env"]] in SCHEDULING]
+    assert set(plan) == {name for name in baselines.names("policy") if not name.endswith("-search")}
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_method_of_the_field_plans(name):
-    """A schedule that the simulator accepts, for the runtime asked for; methods for job shops plan nothing else."""
+    """Its schedule for the runtime asked for is one that the simulator accepts, and so is that of its scheduler."""
     pytest.importorskip("torch_geometric")
     assert CARDS[name]["core_seconds"] <= 600 and len(CARDS[name]["seeds"]) >= 3
     shop = "job" in CARDS[name]["recipe"]["arguments"].get("generator", {}).get("kind", "")
     problem = (JobShops((4, 4), (3, 3)) if shop else RandomMix(operators=(8, 10), devices=2))(np.random.default_rng(0))
     plan = hetgym.agents.load(name).plan(problem, runtime="classic" if shop else "links")
     hetgym.validate(problem, plan, memory=False)
+    plan = baselines.get(name)(problem)
+    hetgym.validate(problem, plan, memory=False)
+    assert plan.scheduler == name
 
 
 def test_planning_needs_no_pytorch():
