@@ -66,8 +66,19 @@ def proposal_network(weights: Mapping[str, npt.NDArray[Any]], features: int, wha
 
 @step
 def add_product(x: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
-    """Add ``x @ matrix`` to ``out``, row by row: the inner loop adds to independent sums, so that it vectorises."""
-    for k in range(len(x)):
+    """Add ``x @ matrix`` to ``out``, row by row: the inner loop adds to independent sums, so that it vectorises.
+
+    Four rows at a time, in their order, so that sums are loaded and stored a quarter as often.
+    """
+    whole = len(x) - len(x) % 4
+    for k in range(0, whole, 4):
+        first, second, third, fourth = x[k], x[k + 1], x[k + 2], x[k + 3]
+        for h in range(len(out)):
+            total = out[h] + first * matrix[k, h]
+            total += second * matrix[k + 1, h]
+            total += third * matrix[k + 2, h]
+            out[h] = total + fourth * matrix[k + 3, h]
+    for k in range(whole, len(x)):
         for h in range(len(out)):
             out[h] += x[k] * matrix[k, h]
 
