@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hetgym.agents.lists.dispatcher import ListDispatcher
 from hetgym.agents.lists.planner import ListPlanner
 from hetgym.agents.play import SCHEDULING, Policy
 from hetgym.agents.pretrained import load
@@ -134,23 +135,24 @@ def planned_dispatch(problem: Problem) -> Schedule:
     return _dispatched(rule("planned-dispatch"), problem)
 
 
-def gnn_dispatch_v1(problem: Problem) -> Schedule:
+def gnn_dispatch_v1(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     """The pretrained dispatch policy: operators are inserted in the order of their starts in a run without noise."""
-    return _dispatched(load("gnn-dispatch-v1"), problem)
+    return _dispatched(load("gnn-dispatch-v1"), problem, runtime)
 
 
 def _planned(policy: Policy, problem: Problem) -> Schedule:
     """The plan of a policy's greedy episode."""
     if policy.kind == "dispatch":
-        return _dispatched(policy, problem)
+        return _dispatched(policy, problem, policy.arguments.get("runtime", "classic"))
     made: Schedule = policy.plan(problem)
     return made
 
 
-def _dispatched(policy: Any, problem: Problem) -> Schedule:
-    """The schedule of a run without noise."""
-    trace = policy.play(problem=problem)["trace"]
-    return decode_in_order(problem, trace.assignment, by_start(problem, trace.start, trace.finish))
+def _dispatched(policy: Any, problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+    """Operators inserted in the order of their starts in a run without noise."""
+    trace = policy.play(problem=problem, runtime=runtime)["trace"]
+    order = by_start(problem, trace.start, trace.finish)
+    return decode_in_order(problem, trace.assignment, order, runtime=runtime)
 
 
 def of_file(path: str) -> Baseline:
@@ -165,7 +167,11 @@ def of_file(path: str) -> Baseline:
         MissingExtra: the policy needs PyTorch, which is not installed.
     """
     policy = _policy(path)
-    plan = "plan_for_runtime_by_file" if isinstance(policy, ListPlanner | RegionPlanner) else "plan_by_file"
+    plan = (
+        "plan_for_runtime_by_file"
+        if isinstance(policy, ListPlanner | ListDispatcher | RegionPlanner)
+        else "plan_by_file"
+    )
     function, options = f"hetgym.agents.schedulers:{plan}", {"path": str(Path(path).resolve())}
     model = runtime_name(as_runtime(policy.arguments.get("runtime", "classic")))
     return Baseline(path, "policy", function, "trained policy", "", options, model=model)
@@ -186,9 +192,11 @@ def plan_for_runtime_by_file(problem: Problem, path: str, runtime: str | Runtime
     Args:
         path: path of the policy's weights.
     """
-    planner = _policy(path)
-    assert isinstance(planner, ListPlanner | RegionPlanner)
-    return planner(problem, runtime)
+    policy = _policy(path)
+    if isinstance(policy, ListDispatcher):
+        return _dispatched(policy, problem, runtime)
+    assert isinstance(policy, ListPlanner | RegionPlanner)
+    return policy(problem, runtime)
 
 
 def _policy(path: str) -> Policy:

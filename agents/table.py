@@ -30,7 +30,7 @@ ROWS: tuple[Baseline, ...] = (
         kind="rule",
         aliases={"dispatch-v2": ""},
     ),
-    _row("doppler", "doppler", "Yao et al., ICLR 2026", "O(n (e h + h^2))", needs=_NETWORK),
+    _row("doppler", "doppler", "Yao et al., ICLR 2026", "O(n (e h + h^2))", needs=_NETWORK, model="links"),
     _row("giph", "giph", "Hu et al., MLSys 2023", "O(n d (n + e) h^2)", needs=_NETWORK, model="links"),
     _row("l2d", "l2d", "Zhang et al., NeurIPS 2020", "O(n (n + e) h^2)", needs=_NETWORK),
     _row("gnn-dispatch-v1", "gnn_dispatch_v1", _RUNS, "O(n d (h^2 + e))"),
