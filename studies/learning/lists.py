@@ -174,32 +174,37 @@ def train(variants: list[str], seeds: list[int], out: Path) -> None:
 
 
 def parts(options: Namespace) -> list[dict[str, Any]]:
-    """Makespans of each variant on random problems under the first runtime, one list for each seed."""
+    """Makespans of each variant on random problems under the first runtime, one list for each seed that is trained."""
     problems, runtime = drawn("random", options.count, options.first), options.runtime.split(",")[0]
     reference, _ = timed(problems, get("cpgc"), runtime=runtime)
     rows: list[dict[str, Any]] = [{"variant": "cpgc", "plan": "cpgc", "makespans": [reference]}]
     for variant in ("untrained", *CHANGES):
-        policies: list[Any] = [ListPlanner(arrays(ListNetwork(len(TOKEN_FEATURES), len(EDGE_FEATURES), 4, 0)))]
-        if variant != "untrained":
-            files = [options.out / f"{variant}-s{seed}" / "policy.safetensors" for seed in options.seeds]
-            policies = [hetgym.agents.load(file) for file in files if file.exists()]
+        files = {seed: options.out / f"{variant}-s{seed}" / "policy.safetensors" for seed in options.seeds}
+        policies: dict[int, Any] = {seed: hetgym.agents.load(file) for seed, file in files.items() if file.exists()}
+        if variant == "untrained":
+            policies = {-1: ListPlanner(arrays(ListNetwork(len(TOKEN_FEATURES), len(EDGE_FEATURES), 4, 0)))}
         for name in ("greedy", "16 plans", "64 plans") if policies else ():
-            found = [timed(problems, policy.plan, runtime=runtime, **PLANS[name])[0] for policy in policies]
-            rows.append({"variant": variant, "plan": name, "makespans": found})
+            found = [timed(problems, policy.plan, runtime=runtime, **PLANS[name])[0] for policy in policies.values()]
+            rows.append({"variant": variant, "plan": name, "seeds": list(policies), "makespans": found})
     return rows
 
 
 def show_parts(rows: list[dict[str, Any]]) -> None:
-    """Print the variants over CPGC, and the whole network over each of them."""
+    """Print the variants over CPGC, and the whole network over each of them, seed by seed where both are trained."""
     reference, by = rows[0], {(row["variant"], row["plan"]): row for row in rows}
     variants = [name for name in ("untrained", *CHANGES) if (name, "greedy") in by]
-    lines: list[dict[str, Any]] = [{"network": name} for name in variants]
+    lines: list[dict[str, Any]] = [
+        {"network": name, "seeds": str(len(by[name, "greedy"]["seeds"])) if name != "untrained" else "-"}
+        for name in variants
+    ]
     columns: dict[str, Callable[[dict[str, Any]], str]] = {"network": lambda line: str(line["network"])}
     for plan in ("greedy", "16 plans", "64 plans"):
         for line in lines:
-            row = by[line["network"], plan]
+            row, whole = by[line["network"], plan], by["gnn", plan]
+            pairs = zip(whole["seeds"], whole["makespans"], strict=True)
+            shared = [makespans for seed, makespans in pairs if seed in row["seeds"]] or whole["makespans"]
             line[f"{plan}, over cpgc"] = cell(reference, row)
-            line[f"{plan}, gnn over it"] = cell(row, by["gnn", plan]) if ("gnn", plan) in by else "-"
+            line[f"{plan}, gnn over it"] = cell(row, {"makespans": shared})
     columns |= {name: itemgetter(name) for name in lines[0] if name != "network"}
     show("What the parts of the list policy add", lines, columns, "parts")
 
