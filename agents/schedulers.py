@@ -120,6 +120,11 @@ def gdp(problem: Problem) -> Schedule:
     return _planned(load("gdp"), problem)
 
 
+def readys(problem: Problem) -> Schedule:
+    """READYS: a graph network dispatches by the descendants of what is ready; trained on tiled matrices."""
+    return _planned(load("readys"), problem)
+
+
 def slim_place(problem: Problem) -> Schedule:
     """SLIM for placement: operators in order, each on the device that a network of self-labelled samples prefers."""
     return _planned(load("slim-place"), problem)

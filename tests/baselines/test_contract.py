@@ -65,7 +65,9 @@ ID_DEPENDENT = {
     "place-v1": "sums over the operators of a graph are rounded in their order",
     "place-v1-search": "as annealing",
     "giph": "the placement at the start is drawn operator by operator",
-    **dict.fromkeys(("doppler", "gdp", "l2d", "slim-place"), "sums in float32 are rounded in the order of ids"),
+    **dict.fromkeys(
+        ("doppler", "readys", "gdp", "l2d", "slim-place"), "sums in float32 are rounded in the order of ids"
+    ),
     "place-v2": "as annealing",
     "place-v2-search": "as annealing",
     "rand-heft": "noise is drawn operator by operator in Kahn's order",
