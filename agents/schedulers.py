@@ -125,6 +125,11 @@ def readys(problem: Problem) -> Schedule:
     return _planned(load("readys"), problem)
 
 
+def slim(problem: Problem) -> Schedule:
+    """SLIM: graph attention dispatches, self-labelled; trained on job shops."""
+    return _planned(load("slim"), problem)
+
+
 def slim_place(problem: Problem) -> Schedule:
     """SLIM for placement: operators in order, each on the device that a network of self-labelled samples prefers."""
     return _planned(load("slim-place"), problem)
