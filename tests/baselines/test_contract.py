@@ -64,10 +64,7 @@ ID_DEPENDENT = {
     "tabu": "as annealing",
     "place-v1": "sums over the operators of a graph are rounded in their order",
     "place-v1-search": "as annealing",
-    "giph": "the placement at the start is drawn operator by operator",
-    **dict.fromkeys(
-        ("doppler", "readys", "gdp", "l2d", "slim-place"), "sums in float32 are rounded in the order of ids"
-    ),
+    **{name: "as place-v1, in float32" for name in names("policy") if "torch" in get(name).needs},
     "place-v2": "as annealing",
     "place-v2-search": "as annealing",
     "rand-heft": "noise is drawn operator by operator in Kahn's order",
