@@ -179,8 +179,9 @@ def parts(options: Namespace) -> list[dict[str, Any]]:
     reference, _ = timed(problems, get("cpgc"), runtime=runtime)
     rows: list[dict[str, Any]] = [{"variant": "cpgc", "plan": "cpgc", "makespans": [reference]}]
     for variant in ("untrained", *CHANGES):
-        files = {seed: options.out / f"{variant}-s{seed}" / "policy.safetensors" for seed in options.seeds}
-        policies: dict[int, Any] = {seed: hetgym.agents.load(file) for seed, file in files.items() if file.exists()}
+        runs = {seed: options.out / f"{variant}-s{seed}" for seed in options.seeds}
+        ended = [seed for seed, run in runs.items() if (run / "results.json").exists()]
+        policies: dict[int, Any] = {seed: hetgym.agents.load(runs[seed] / "policy.safetensors") for seed in ended}
         if variant == "untrained":
             policies = {-1: ListPlanner(arrays(ListNetwork(len(TOKEN_FEATURES), len(EDGE_FEATURES), 4, 0)))}
         for name in ("greedy", "16 plans", "64 plans") if policies else ():

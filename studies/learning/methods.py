@@ -342,6 +342,9 @@ def _curve(history: list[Row]) -> FloatArray:
     return np.interp(SHARES, steps / steps[-1], [entry["ratio_reference"] for entry in history])
 
 
+TICKS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 4.0  # of ratios
+
+
 def draw(runs: list[Row], path: Path) -> None:
     """A picture of evaluations during training: the median of seeds, and a band from the least to the greatest."""
     from matplotlib.figure import Figure
@@ -355,7 +358,9 @@ def draw(runs: list[Row], path: Path) -> None:
             minutes = SHARES * float(np.median([run["core_seconds"] for run in found])) / 60
             (line,) = axes.plot(minutes, np.median(values, 0), marker=".", label=method)
             axes.fill_between(minutes, np.min(values, 0), np.max(values, 0), color=line.get_color(), alpha=0.2, lw=0)
-        axes.set(title=name, xlabel="minutes of one core", ylabel="makespan over the reference's")
+        axes.set(title=name, xlabel="minutes of one core", ylabel="makespan over the reference's", yscale="log")
+        axes.set_yticks(TICKS, labels=[f"{tick:g}" for tick in TICKS])
+        axes.minorticks_off()
         axes.grid(alpha=0.3)
         axes.legend()
     figure.savefig(path, dpi=120)
