@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hetgym.agents.lists.dispatcher import ListDispatcher
 from hetgym.agents.lists.planner import ListPlanner
 from hetgym.agents.play import SCHEDULING, Policy
 from hetgym.agents.pretrained import load
@@ -145,9 +144,9 @@ def planned_dispatch(problem: Problem) -> Schedule:
     return _dispatched(rule("planned-dispatch"), problem)
 
 
-def gnn_dispatch_v1(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+def gnn_dispatch_v1(problem: Problem) -> Schedule:
     """The pretrained dispatch policy: operators are inserted in the order of their starts in a run without noise."""
-    return _dispatched(load("gnn-dispatch-v1"), problem, runtime)
+    return _planned(load("gnn-dispatch-v1"), problem)
 
 
 def _planned(policy: Policy, problem: Problem) -> Schedule:
@@ -177,11 +176,7 @@ def of_file(path: str) -> Baseline:
         MissingExtra: the policy needs PyTorch, which is not installed.
     """
     policy = _policy(path)
-    plan = (
-        "plan_for_runtime_by_file"
-        if isinstance(policy, ListPlanner | ListDispatcher | RegionPlanner)
-        else "plan_by_file"
-    )
+    plan = "plan_for_runtime_by_file" if isinstance(policy, ListPlanner | RegionPlanner) else "plan_by_file"
     function, options = f"hetgym.agents.schedulers:{plan}", {"path": str(Path(path).resolve())}
     model = runtime_name(as_runtime(policy.arguments.get("runtime", "classic")))
     return Baseline(path, "policy", function, "trained policy", "", options, model=model)
@@ -202,11 +197,9 @@ def plan_for_runtime_by_file(problem: Problem, path: str, runtime: str | Runtime
     Args:
         path: path of the policy's weights.
     """
-    policy = _policy(path)
-    if isinstance(policy, ListDispatcher):
-        return _dispatched(policy, problem, runtime)
-    assert isinstance(policy, ListPlanner | RegionPlanner)
-    return policy(problem, runtime)
+    planner = _policy(path)
+    assert isinstance(planner, ListPlanner | RegionPlanner)
+    return planner(problem, runtime)
 
 
 def _policy(path: str) -> Policy:
