@@ -129,6 +129,11 @@ def slim(problem: Problem) -> Schedule:
     return _planned(load("slim"), problem)
 
 
+def placeto(problem: Problem) -> Schedule:
+    """Placeto: one sweep over a random placement, in which a graph network moves each operator once."""
+    return _planned(load("placeto"), problem)
+
+
 def slim_place(problem: Problem) -> Schedule:
     """SLIM for placement: operators in order, each on the device that a network of self-labelled samples prefers."""
     return _planned(load("slim-place"), problem)

@@ -43,4 +43,5 @@ ROWS: tuple[Baseline, ...] = (
     _row("gdp", "gdp", "Zhou et al., 2019 (arXiv 1910.01578)", "O(n d h^2 + n^2 d h)", needs=_NETWORK, model="links"),
     _row("readys", "readys", "Grinsztajn et al., CLUSTER 2021", "O(n d (e + n) h^2)", needs=_NETWORK),
     _row("slim", "slim", "Corsini et al., NeurIPS 2024", "O(n j^2 h)", needs=_NETWORK),
+    _row("placeto", "placeto", "Addanki et al., NeurIPS 2019", "O(n d (e + n) h^2)", needs=_NETWORK, model="links"),
 )

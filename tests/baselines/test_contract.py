@@ -118,7 +118,7 @@ ONLY = {
 }
 
 
-FAR = ("dispatch", "planned-dispatch", "dispatch-v1", "dispatch-v2", "place-v1", "place-v1-search", "giph")
+FAR = ("dispatch", "planned-dispatch", "dispatch-v1", "dispatch-v2", "place-v1", "place-v1-search", "giph", "placeto")
 """Schedulers that price each decision to the end."""
 
 
