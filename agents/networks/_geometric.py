@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it compiles with torch.jit, which PyTorch deprecates
-        _nn = require("torch_geometric.nn", "agents", "training")
+        _nn = require("torch_geometric.nn", "agents", "a PyTorch network")
     MessagePassing, GATConv = _nn.MessagePassing, _nn.GATConv
     GCNConv, GINConv = _nn.GCNConv, _nn.GINConv
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 else:
-    torch = require("torch", "agents", "training")
+    torch = require("torch", "agents", "a PyTorch network")
     nn, Tensor = torch.nn, torch.Tensor
 
 __all__ = ["Tensor", "nn", "torch"]
