@@ -14,13 +14,16 @@ from types import MappingProxyType
 from typing import Any
 
 from hetgym._sums import summed
+from hetgym.graph.formats import FORMATS, bytes_of
 
 Attribute = int | float | str | tuple[int, ...]
 
 DTYPE_BYTES: dict[str, float] = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
     "int4": 0.5, "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
+    **{name: bytes_of(name) for name in FORMATS},
 }  # fmt: skip
+"""Dtype -> bytes of one number; quantised formats take whole blocks, see :data:`~hetgym.graph.formats.FORMATS`."""
 
 
 class FusionClass(IntEnum):

@@ -1,0 +1,125 @@
+"""Import of language models from ``config.json``, the file of Hugging Face that states a model's sizes."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hetgym._input.files import as_path, read_text
+from hetgym._input.json import noun, parse
+from hetgym._text import plain
+from hetgym.errors import GraphError, shown, suggestion
+from hetgym.graph.architectures import ARCHITECTURES, Architecture, Keys, layer_kinds, norm
+from hetgym.graph.language_model import LanguageModel, Layer, Weight
+from hetgym.graph.ops import DTYPE_BYTES
+
+LARGEST = 1 << 22  # Largest configuration that is read [byte]
+_VOCABULARY = {"gemma3": 262208, "gemma3_text": 262208}  # all models of the family have it, and their files omit it
+_NORMS = ("attn_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm")
+
+
+def from_config(config: str | os.PathLike[str] | Mapping[str, Any], name: str = "") -> LanguageModel:
+    """A language model from its ``config.json``, or from the mapping in it.
+
+    Parts for images and sound, and layers that predict further tokens, are left out.
+
+    Args:
+        config: the file, or what it holds.
+        name: name of the model; by default that of the file's folder, or ``_name_or_path``.
+
+    Raises:
+        GraphError: not a configuration; an unknown ``model_type``; missing keys, which are all named: their defaults
+            are the sizes of some other model; or a size out of range.
+    """
+    if isinstance(config, Mapping):
+        document, where, title = config, "config", ""
+    else:
+        file = as_path(config, "a configuration", GraphError)
+        document, where = parse(read_text(file, LARGEST, GraphError), str(file), GraphError), str(file)
+        title = plain(Path(file).resolve().parent.name)
+        if not isinstance(document, Mapping):
+            raise GraphError(f"{where}: {noun(document)}, not a configuration of a language model")
+    inner = document.get("text_config")
+    if isinstance(inner, Mapping):
+        document = {**document, **inner}
+    family = document.get("model_type")
+    if not isinstance(family, str) or family not in ARCHITECTURES:
+        told = suggestion(family, ARCHITECTURES) if family else "the key is missing"
+        raise GraphError(f"{where}: unknown model_type {shown(family)}; {told}")
+    stated = document.get("_name_or_path")
+    title = name or (plain(stated) if isinstance(stated, str) and stated else title) or family
+    keys = Keys(document, where)
+    found = _model(keys, ARCHITECTURES[family], family, title)
+    if keys.missing:
+        missing = ", ".join(dict.fromkeys(keys.missing))
+        raise GraphError(f"{where}: a {family} model needs the missing keys {missing}")
+    return found.formatted(_dtypes(keys, found))
+
+
+def _model(keys: Keys, architecture: Architecture, family: str, name: str) -> LanguageModel:
+    hidden, count = keys.hidden, keys.layers
+    for key in architecture.needs:
+        keys.whole(key)
+    words = keys.whole("vocab_size", default=_VOCABULARY.get(family))
+    kinds = layer_kinds(keys, count)
+    layers = tuple(_layer(keys, architecture, i, kinds[i]) for i in range(count))
+    table = [Weight("token_embd.weight", (words, hidden))]
+    positions = keys.whole("max_position_embeddings", "n_positions", default=0, low=0, most=1 << 30)
+    if family == "gpt2":
+        table.append(Weight("position_embd.weight", (keys.whole("n_positions"), hidden)))
+    tied = keys.flag("tie_word_embeddings", architecture.tied)
+    head = norm("output_norm", hidden, architecture.bias)
+    head += [] if tied else [Weight("output.weight", (words, hidden))]
+    return LanguageModel(name, family, hidden, words, layers, tuple(table), tuple(head), tied, positions)
+
+
+def _layer(keys: Keys, architecture: Architecture, i: int, kind: str) -> Layer:
+    at = f"blk.{i}."
+    own, feed = architecture.attention(keys, at, i), architecture.feed(keys, at, i)
+    norms = [w for part in _NORMS[: architecture.norms] for w in norm(at + part, keys.hidden, architecture.bias)]
+    window = keys.whole("sliding_window", most=1 << 30) if kind == "sliding_attention" else 0
+    return replace(own, weights=(*norms, *own.weights, *feed.weights), window=window, top=feed.top)
+
+
+def _dtypes(keys: Keys, model: LanguageModel) -> dict[str, str]:
+    """The format of each weight, by ``torch_dtype`` and ``quantization_config``.
+
+    Raises:
+        GraphError: an unknown dtype or method, or a quantised format that hetgym does not have.
+    """
+    base = keys.config.get("torch_dtype") or keys.config.get("dtype") or "bfloat16"
+    if not isinstance(base, str) or base not in DTYPE_BYTES:
+        raise GraphError(f"{keys.where}: unknown dtype {shown(base)}; {suggestion(base, DTYPE_BYTES)}")
+    how = keys.config.get("quantization_config")
+    dtypes = {weight.name: base for weight in model.weights}
+    if isinstance(how, Mapping):
+        quantised, experts_only = _quantised(how, keys.where)
+        for layer in model.layers:
+            for weight in layer.weights:
+                matrix = len(weight.shape) > 1 and weight.name.endswith("weight") and weight.role != "ffn_gate_inp"
+                if matrix and (weight in layer.experts or not experts_only):
+                    dtypes[weight.name] = quantised
+    return dtypes
+
+
+def _quantised(how: Mapping[str, Any], where: str) -> tuple[str, bool]:
+    """The format of quantised weights, and whether only experts have it."""
+    method, bits, group = how.get("quant_method"), how.get("bits", 4), how.get("group_size", 128)
+    if method == "mxfp4":
+        return "mxfp4", True
+    if method == "fp8":
+        return ("fp8_128" if how.get("weight_block_size") else "float8"), False
+    if method in ("gptq", "awq"):
+        found = {(4, 128): f"{method}4", (8, 128): f"{method}8"}.get((bits, group))
+        if method == "gptq" and bits == 4 and group in (32, 64):
+            found = f"gptq4_{group}"
+        if found:
+            return found, False
+        raise GraphError(f"{where}: {method} with {shown(bits)} bits in groups of {shown(group)} is not supported")
+    if method == "bitsandbytes":
+        if how.get("load_in_8bit"):
+            return "int8", False
+        return ("nf4_nested" if how.get("bnb_4bit_use_double_quant") else "nf4"), False
+    known = ("mxfp4", "fp8", "gptq", "awq", "bitsandbytes")
+    raise GraphError(f"{where}: unknown quant_method {shown(method)}; {suggestion(method, known)}")
