@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hetgym.export import export_plan as export_plan
     from hetgym.graph import DataflowGraph as DataflowGraph
     from hetgym.graph import load_graph as load_graph
+    from hetgym.llm import plan_llm as plan_llm
     from hetgym.planning import evaluate as evaluate
     from hetgym.platform import Device as Device
     from hetgym.platform import Link as Link

@@ -26,7 +26,7 @@ ROOMS = (
     "errors", "weights", "graph", "device", "platform", "measurements", "topology", "costs", "profiling", "problem",
     "transfer", "schedule", "workloads",
     "sim", "planning", "search", "pipeline", "parallel", "metrics", "baselines", "execution", "envs", "agents",
-    "portfolio", "own_schedulers",
+    "portfolio", "llm", "own_schedulers",
     "bench", "export", "scoring", "cli",
 )  # fmt: skip
 """Top-level modules and packages, lowest first: each imports itself and those before it.

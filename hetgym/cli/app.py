@@ -21,6 +21,7 @@ from hetgym.cli.check_agent import check_agent
 from hetgym.cli.cluster import cluster
 from hetgym.cli.fit import fit
 from hetgym.cli.list import list_
+from hetgym.cli.llm import llm
 from hetgym.cli.options import expanded
 from hetgym.cli.pipeline import pipeline
 from hetgym.cli.plan import plan
@@ -66,6 +67,7 @@ def _options(
 EXAMPLES: dict[Callable[..., int], str] = {
     bench: "hetgym bench --suite hetbench-v1 --schedulers heft,peft,place-v2 --against heft",
     plan: "hetgym plan model.onnx --platform cpu-gpu --budget 10s --export onnxruntime",
+    llm: "hetgym llm qwen3-32b --quant Q4_K_M --platform '3090+2080Ti, 64GB ddr4-3600' --context max",
     cluster: "hetgym cluster llama-7b --platform dgx-a100-64 --global-batch 1024",
     pipeline: "hetgym pipeline layers.csv --stages 8 --reserve 2GB",
     platform: "hetgym platform topo.txt --out my-machine.yaml",

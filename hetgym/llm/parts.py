@@ -1,0 +1,96 @@
+"""Parts: what the layers of a language model take of memory and of time, in arrays over layers."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._sums import summed
+from hetgym._types import FloatArray
+from hetgym.graph.language_model import LanguageModel, Layer, Weight
+
+
+class Load(NamedTuple):
+    """How a model is used."""
+
+    context: int  # tokens that the caches hold
+    key: str = "float16"  # format of cached keys
+    value: str = "float16"  # and of values
+    sequences: int = 1  # sequences that are decoded at once
+    step: int = 512  # tokens of a prompt that are passed at once
+
+
+class Parts(NamedTuple):
+    """Arrays over the n layers, and figures of what surrounds them."""
+
+    dense: FloatArray  # [n] weights that are not of experts [byte]
+    experts: FloatArray  # [n] weights of experts [byte]
+    cache: FloatArray  # [n] cache and state [byte]
+    cached: FloatArray  # [n] numbers of the caches that a step of decoding reads
+    attention: FloatArray  # [n] FLOPs of attention in it
+    chosen: FloatArray  # [n] bytes of experts that it reads
+    dense_flops: FloatArray  # [n] FLOPs of a token of a prompt, without experts
+    chosen_flops: FloatArray  # [n] and of its experts
+    table: float  # weights before the layers [byte]
+    head: float  # weights behind them, a copy of a tied table included [byte]
+    tied: float  # of these, what a device with the table holds already [byte]
+    head_flops: float  # FLOPs of scoring a token
+    hidden: int  # width of the residual stream
+    vocabulary: int  # words that are scored
+
+
+def parts_of(model: LanguageModel, load: Load) -> Parts:
+    """The parts of a model under a load."""
+    count = load.sequences
+    rows = [(_dense(layer.weights), list(layer.experts), layer) for layer in model.layers]
+    held = np.array([_bytes(dense) for dense, _, _ in rows])
+    cache = np.array([x.cache_bytes(load.context, load.key, load.value, count, load.step) for _, _, x in rows])
+    shares = np.array([_share(layer.top, experts, count) for _, experts, layer in rows])
+    of_experts = np.array([_bytes(experts) for _, experts, _ in rows])
+    top = np.array([layer.top / experts[0].shape[0] if experts else 0.0 for _, experts, layer in rows])
+    scoring = model.scoring
+    return Parts(
+        dense=held,
+        experts=of_experts,
+        cache=cache,
+        cached=np.array([_cached(x, load) for x in model.layers]),
+        attention=np.array([_attention(x, load) for x in model.layers]),
+        chosen=of_experts * shares,
+        dense_flops=np.array([2.0 * summed(w.size for w in dense) for dense, _, _ in rows]),
+        chosen_flops=np.array([2.0 * summed(w.size for w in experts) for _, experts, _ in rows]) * top,
+        table=_bytes(list(model.table)),
+        head=_bytes(list(model.head)) + (scoring.bytes if model.tied else 0.0),
+        tied=scoring.bytes if model.tied else 0.0,
+        head_flops=2.0 * scoring.size,
+        hidden=model.hidden,
+        vocabulary=model.vocabulary,
+    )
+
+
+def _seen(layer: Layer, load: Load) -> int:
+    """Tokens that a token attends to."""
+    return min(load.context, layer.window) if layer.window else load.context
+
+
+def _cached(layer: Layer, load: Load) -> float:
+    """Numbers of keys, values and state that a step reads; a unified cache is divided among the sequences."""
+    return float(layer.kv_heads * (layer.key_size + layer.value_size) * _seen(layer, load) + layer.state)
+
+
+def _attention(layer: Layer, load: Load) -> float:
+    """FLOPs of the scores and of the sums over values."""
+    if not layer.kv_heads:
+        return 0.0
+    return 2.0 * layer.heads * (layer.key_size + (layer.value_size or layer.key_size)) * _seen(layer, load)
+
+
+def _dense(weights: tuple[Weight, ...]) -> list[Weight]:
+    return [weight for weight in weights if not weight.role.endswith("_exps")]
+
+
+def _bytes(weights: list[Weight]) -> float:
+    return float(summed(weight.bytes for weight in weights))
+
+
+def _share(top: int, experts: list[Weight], sequences: int) -> float:
+    """Share of the experts that some sequences read in a step, if each chooses at random."""
+    return 1.0 - (1.0 - top / experts[0].shape[0]) ** sequences if experts else 0.0

@@ -1,0 +1,256 @@
+"""The best split of layers over devices: dynamic programming over kinds of devices and layers, exact for its model.
+
+A group of devices holds consecutive layers; the CPU holds the first or the last ones, and experts of others. The state
+is how many groups of each kind are used, the kind that was used last, and how many layers are placed. Whatever one
+device or a cut that fills devices in order could do is among the splits, so no answer is worse.
+"""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.llm.site import Site
+
+
+class Stage(NamedTuple):
+    """Consecutive layers of a group of devices."""
+
+    devices: tuple[int, ...]
+    first: int
+    end: int  # behind the last layer
+
+
+class Split(NamedTuple):
+    """Where layers are."""
+
+    stages: tuple[Stage, ...]  # in the order of the model, those of the CPU included
+    away: tuple[int, ...]  # layers whose experts lie on the CPU
+
+
+_NONE = -1  # kind before the first
+_CPU = -2  # kind of the CPU
+
+PENALTIES = (0.0, *(10.0**k for k in range(-12, 1)))
+"""Seconds for each byte on the CPU, tried in turn until what is there fits."""
+
+
+TURN = 2e-3
+"""Share of the time that another order of the devices than the platform's must save: people expect theirs."""
+
+
+class _Table(NamedTuple):
+    """What a group of one kind costs with the layers from a to b, in tables over a and b."""
+
+    cost: FloatArray  # [n + 1, n + 1]; inf where they do not fit
+    away: dict[tuple[int, int], tuple[int, ...]]  # (a, b) -> layers whose experts do not fit
+
+
+def best_split(site: Site, by_bytes: bool = False) -> Split | None:
+    """The split of least decoding time, or the one with the fewest bytes on the CPU; None if none fits."""
+    tables: list[_Table] = []
+    for penalty in PENALTIES if not by_bytes else (1.0,):
+        weight = 1e-9 if by_bytes else 1.0
+        tables = [_table(site, site.groups[kind[0]], weight, penalty) for kind in site.kinds]
+        found = _search(site, tables, weight, penalty)
+        if found is None:
+            return None
+        if fits(site, found):
+            return found
+    return None
+
+
+def usage(site: Site, split: Split) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """[d] weights, [d] caches and [d] buffers that each device holds under a split [byte]."""
+    parts, cpu, count = site.parts, site.cpu, len(site.platform)
+    weights, caches, buffers = np.zeros(count), np.zeros(count), np.zeros(count)
+    each = parts.dense + parts.experts
+    for stage in split.stages:
+        ways, layers, last = len(stage.devices), slice(stage.first, stage.end), stage.end == len(parts.dense)
+        moved = sum(parts.experts[i] for i in split.away if stage.first <= i < stage.end)
+        for k in stage.devices:
+            weights[k] += (each[layers].sum() - moved + (parts.head if last else 0.0)) / ways
+            caches[k] += parts.cache[layers].sum() / ways
+            if k != cpu:
+                buffers[k] = site.rules.buffers(parts, site.load, site.several)
+    if cpu is not None:
+        weights[cpu] += sum(parts.experts[i] for i in split.away)
+    first, last_stage = split.stages[0], split.stages[-1]
+    if site.rules.table_on_cpu and cpu is not None:
+        weights[cpu] += parts.table
+    elif not site.rules.table_on_cpu:
+        for k in first.devices:
+            weights[k] += (parts.table - (parts.tied if k in last_stage.devices else 0.0)) / len(first.devices)
+    return weights, caches, buffers
+
+
+def fits(site: Site, split: Split) -> bool:
+    """Whether every memory holds what a split puts there; devices of one pool share theirs."""
+    held = np.sum(usage(site, split), axis=0)
+    pools = site.platform.memory_pool
+    for pool in set(pools):
+        members = [k for k, own in enumerate(pools) if own == pool]
+        if held[members].sum() > max(site.room[k] for k in members):
+            return False
+    return bool((held <= np.array(site.room)).all())
+
+
+def cpu_bytes(site: Site, split: Split) -> float:
+    """What a split leaves on the CPU beside the table of words [byte]."""
+    if site.cpu is None:
+        return 0.0
+    weights, caches, _ = usage(site, split)
+    return float(weights[site.cpu] + caches[site.cpu]) - (site.parts.table if site.rules.table_on_cpu else 0.0)
+
+
+def _table(site: Site, group: Sequence[int], weight: float, penalty: float) -> _Table:
+    """Costs of all runs of layers on a group."""
+    parts, n, ways = site.parts, len(site.parts.dense), len(group)
+    alone, chosen = site.layer_times(group)
+    own = np.concatenate([[0.0], np.cumsum(alone + chosen)]) * weight
+    held = np.concatenate([[0.0], np.cumsum(parts.dense + parts.experts + parts.cache)])
+    cost = np.full((n + 1, n + 1), np.inf)
+    need = (held[None, :] - held[:, None]) / ways - site.free(group)
+    need[:, n] += parts.head / ways
+    if not site.rules.table_on_cpu:
+        need[0] += parts.table / ways
+        need[0, n] -= parts.tied / ways
+    a, b = np.triu_indices(n + 1, 1)
+    spent = own[b] - own[a]
+    spent[b == n] += site.head_time(group) * weight
+    lacks = need[a, b]
+    fits = lacks <= 0
+    cost[a[fits], b[fits]] = spent[fits]
+    away: dict[tuple[int, int], tuple[int, ...]] = {}
+    if not (site.rules.experts and site.cpu is not None and parts.experts.any() and ways == 1):
+        return _Table(cost, away)
+    behind = _extra(site, group, chosen) * weight + penalty * parts.experts
+    for first, end, short, time in zip(a[~fits], b[~fits], lacks[~fits], spent[~fits], strict=True):
+        moved = _away(parts.experts, int(first), int(end), short)
+        if moved:
+            cost[first, end] = time + behind[list(moved)].sum()
+            away[int(first), int(end)] = moved
+    return _Table(cost, away)
+
+
+def _away(size: FloatArray, first: int, end: int, short: float) -> tuple[int, ...]:
+    """The fewest layers of a run whose experts free some bytes, the last ones if these do; empty if none do.
+
+    Experts of some layers take more bytes in a mix, which may save one layer.
+    """
+    inside = np.arange(end - 1, first - 1, -1)
+    inside = inside[size[inside] > 0]
+    largest = inside[np.argsort(-size[inside], kind="stable")]
+    last, fewest = (int(np.searchsorted(np.cumsum(size[order]), short)) + 1 for order in (inside, largest))
+    if fewest > len(inside):
+        return ()
+    return tuple(sorted((inside[:last] if last <= fewest else largest[:fewest]).tolist()))
+
+
+def _extra(site: Site, group: Sequence[int], chosen: FloatArray) -> FloatArray:
+    """[n] what experts on the CPU cost beside those on the group [s]."""
+    assert site.cpu is not None
+    there = site.cpu_times()[1]
+    return np.asarray(there + 2 * site.hop(group, (site.cpu,)) - chosen)
+
+
+def _search(site: Site, tables: list[_Table], weight: float, penalty: float) -> Split | None:
+    n, kinds = len(site.parts.dense), site.kinds
+    cpu = () if site.cpu is None else (site.cpu,)
+    on_cpu = _cpu_costs(site, weight, penalty) if cpu and site.rules.cpu else None
+    start = np.full(n + 1, np.inf)
+    start[0] = 0.0
+    none = tuple(0 for _ in kinds)
+    states: dict[tuple[tuple[int, ...], int], FloatArray] = {(none, _NONE): start}
+    if on_cpu is not None and site.rules.cpu == "first":
+        states[none, _CPU] = np.where(np.arange(n + 1) > 0, on_cpu[0], np.inf)
+    came: dict[tuple[tuple[int, ...], int], tuple[list[int], list[tuple[tuple[int, ...], int]]]] = {}
+    order = TURN * float(min(table.cost[np.isfinite(table.cost)].max(initial=0.0) for table in tables))
+    hops = {
+        (i, j): weight * site.hop(cpu if i == _CPU else site.groups[kinds[i][0]], site.groups[kinds[j][-1]])
+        + (order if i > j else 0.0)
+        for i in (_CPU, *range(len(kinds)))
+        for j in range(len(kinds))
+    }
+    limit = site.rules.gpus
+    for used in product(*(range(len(kind) + 1) for kind in kinds)):
+        if not 0 < sum(used) <= limit:
+            continue
+        for j, count in enumerate(used):
+            if not count:
+                continue
+            before = (*used[:j], count - 1, *used[j + 1 :])
+            best, source, origin = np.full(n + 1, np.inf), np.zeros(n + 1, int), np.zeros(n + 1, int)
+            lasts = [i for i in (_NONE, _CPU, *range(len(kinds))) if (before, i) in states]
+            for number, i in enumerate(lasts):
+                reached = states[before, i][:, None] + hops.get((i, j), 0.0) + tables[j].cost
+                at = reached.argmin(axis=0)
+                value = reached[at, np.arange(n + 1)]
+                better = value < best
+                best, source = np.where(better, value, best), np.where(better, at, source)
+                origin = np.where(better, number, origin)
+            if np.isfinite(best).any():
+                states[used, j] = best
+                came[used, j] = (source.tolist(), [(before, lasts[k]) for k in origin.tolist()])
+    return _end(site, tables, states, came, on_cpu, weight)
+
+
+def _cpu_costs(site: Site, weight: float, penalty: float) -> tuple[FloatArray, FloatArray]:
+    """[n + 1] costs of the first k layers on the CPU, and of the last n - k; the head is there with the last layer."""
+    parts, n = site.parts, len(site.parts.dense)
+    whole, _ = site.cpu_times()
+    each = whole * weight + penalty * (parts.dense + parts.experts + parts.cache)
+    first = np.concatenate([[0.0], np.cumsum(each)])
+    assert site.cpu is not None
+    head = site.head_time((site.cpu,)) * weight + penalty * parts.head
+    last = first[-1] - first
+    last[:n] += head
+    first[n] += head
+    return first, last
+
+
+def _end(
+    site: Site,
+    tables: list[_Table],
+    states: dict[tuple[tuple[int, ...], int], FloatArray],
+    came: dict[tuple[tuple[int, ...], int], tuple[list[int], list[tuple[tuple[int, ...], int]]]],
+    on_cpu: tuple[FloatArray, FloatArray] | None,
+    weight: float,
+) -> Split | None:
+    """The split at which the cheapest state ends."""
+    n = len(site.parts.dense)
+    cpu = () if site.cpu is None else (site.cpu,)
+    best, where = np.inf, None
+    for key, value in states.items():
+        if value[n] < best:
+            best, where = float(value[n]), (key, n)
+        if on_cpu is not None and site.rules.cpu == "last" and key[1] != _CPU:
+            hop = 0.0 if key[1] == _NONE else weight * site.hop(site.groups[site.kinds[key[1]][0]], cpu)
+            total = value[:n] + hop + on_cpu[1][:n]
+            at = int(total.argmin())
+            if total[at] < best:
+                best, where = float(total[at]), (key, at)
+    if where is None:
+        return None
+    key, at = where
+    runs: list[tuple[int, int, int]] = [(_CPU, at, n)] if at < n else []
+    away: list[int] = []
+    while key[1] not in (_NONE, _CPU):
+        sources, origins = came[key]
+        first = sources[at]
+        runs.append((key[1], first, at))
+        away += tables[key[1]].away.get((first, at), ())
+        key, at = origins[at], first
+    if key[1] == _CPU:
+        runs.append((_CPU, 0, at))
+    left = [list(kind) for kind in site.kinds]
+    stages: list[Stage] = []
+    for kind, first, end in reversed(runs):
+        devices = cpu if kind == _CPU else site.groups[left[kind].pop(0)]
+        if stages and stages[-1].devices == devices:
+            stages[-1] = stages[-1]._replace(end=end)
+        else:
+            stages.append(Stage(devices, first, end))
+    return Split(tuple(stages), tuple(sorted(away)))

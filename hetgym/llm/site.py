@@ -1,0 +1,114 @@
+"""Site: a platform as the placement of layers sees it, with groups of devices that hold layers together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.costs.decoding import cache_seconds, layer_seconds, read_seconds
+from hetgym.device import Device
+from hetgym.llm.parts import Load, Parts
+from hetgym.llm.rules import Rules
+from hetgym.platform import Platform
+
+
+@dataclass(frozen=True)
+class Site:
+    """A platform, a model's parts and a program's rules.
+
+    Args:
+        groups: devices that each hold a share of every layer of the group; one device for whole layers.
+        room: [d] memory for weights, caches and buffers [byte].
+        several: whether buffers are those of several GPUs.
+    """
+
+    platform: Platform
+    parts: Parts
+    load: Load
+    rules: Rules
+    groups: tuple[tuple[int, ...], ...]
+    room: tuple[float, ...]
+    several: bool
+
+    @cached_property
+    def cpu(self) -> int | None:
+        """The device that holds what GPUs do not; None without one."""
+        return next((k for k, device in enumerate(self.platform) if device.kind == "cpu"), None)
+
+    @cached_property
+    def kinds(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of one kind, by number: their devices have the same figures, room and links."""
+        found: dict[object, list[int]] = {}
+        for number, group in enumerate(self.groups):
+            found.setdefault(self._kind(group), []).append(number)
+        return tuple(map(tuple, found.values()))
+
+    def _kind(self, group: Sequence[int]) -> object:
+        network = self.platform.latency, self.platform.bandwidth
+
+        def key(k: int) -> object:
+            device = self.platform[k]
+            figures = device.kind, device.memory_bandwidth, device.model, device.launch_overhead, self.room[k]
+            peaks = tuple(sorted(device.peak_flops.items()))
+            return figures, peaks, tuple(tuple(sorted(np.delete(table[k], k).tolist())) for table in network)
+
+        return tuple(key(k) for k in group)
+
+    def hop(self, source: Sequence[int], target: Sequence[int]) -> float:
+        """Time of the activations from one group to another [s]."""
+        if not source or source == target:
+            return 0.0
+        return self.transfer(source[-1], target[0], 4.0 * self.parts.hidden * self.load.sequences)
+
+    def transfer(self, a: int, b: int, moved: float) -> float:
+        """Time of some bytes from one device to another [s]."""
+        return float(self.platform.latency[a, b]) + moved / float(self.platform.bandwidth[a, b])
+
+    def layer_times(self, group: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """[n] time of each layer on a group without its experts, and [n] that of its experts there [s]."""
+        parts, ways = self.parts, len(group)
+        slowest = min(group, key=lambda k: self.platform[k].memory_bandwidth)
+        device = self.platform[slowest]
+        mixture = parts.experts > 0
+        dense = [layer_seconds(device, x / ways, m) for x, m in zip(parts.dense, mixture.tolist(), strict=True)]
+        chosen = [read_seconds(device, x / ways) for x in parts.chosen]
+        return np.array(dense) + self._attention(device) / ways + self._reductions(group), np.array(chosen)
+
+    def _attention(self, device: Device) -> FloatArray:
+        """[n] time of attention to the caches on a device [s]; keys and values may have different formats."""
+        parts, dtypes = self.parts, (self.load.key, self.load.value)
+        slower = max(dtypes, key=lambda dtype: cache_seconds(device, 1e9, dtype, 0.0))
+        pairs = zip(parts.cached, parts.attention, strict=True)
+        return np.array([cache_seconds(device, numbers, slower, flops) for numbers, flops in pairs])
+
+    def _reductions(self, group: Sequence[int]) -> float:
+        """Time of a layer's two all-reduces over a group, in a ring [s]."""
+        ways = len(group)
+        if ways == 1:
+            return 0.0
+        size = 4.0 * self.parts.hidden * self.load.sequences
+        around = [self.transfer(a, b, size / ways) for a, b in zip(group, (*group[1:], group[0]), strict=True)]
+        return 2 * 2 * (ways - 1) * max(around) if ways > 2 else 2 * self.transfer(group[0], group[1], size)
+
+    def cpu_times(self) -> tuple[FloatArray, FloatArray]:
+        """[n] time of each layer whose weights lie on the CPU, and [n] that of its experts there alone [s]."""
+        assert self.cpu is not None
+        parts, device = self.parts, self.platform[self.cpu]
+        if self.rules.copied:
+            gpu = next((group[0] for group in self.groups), self.cpu)
+            moved = parts.dense + parts.experts
+            return np.array([self.transfer(self.cpu, gpu, x) if gpu != self.cpu else 0.0 for x in moved]), parts.chosen
+        mixture = (parts.experts > 0).tolist()
+        whole = [layer_seconds(device, x, m) for x, m in zip(parts.dense + parts.chosen, mixture, strict=True)]
+        return np.array(whole) + self._attention(device), np.array([read_seconds(device, x) for x in parts.chosen])
+
+    def head_time(self, group: Sequence[int]) -> float:
+        """Time to score a token on a group [s]."""
+        device = self.platform[min(group, key=lambda k: self.platform[k].memory_bandwidth)]
+        return read_seconds(device, self.parts.head / len(group))
+
+    def free(self, group: Sequence[int]) -> float:
+        """Least memory of a device of a group for weights and caches [byte]."""
+        return min(self.room[k] for k in group) - self.rules.buffers(self.parts, self.load, self.several)
