@@ -1,7 +1,8 @@
 """import_platform: a platform from a file that describes a machine, whichever program wrote it."""
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hetgym._input.files import as_path, decoded, read_unpacked
@@ -10,8 +11,12 @@ from hetgym.errors import HetgymError, PlatformError, shown
 from hetgym.measurements import Dataset
 from hetgym.platform import Platform, load_platform
 from hetgym.topology.boards import Board
-from hetgym.topology.descriptions import hwloc, nccl, nvidia_smi
+from hetgym.topology.descriptions import hwloc, nccl
 from hetgym.topology.machine import Machine
+from hetgym.topology.nvidia_query import nvidia_query
+from hetgym.topology.nvidia_smi import nvidia_smi
+from hetgym.topology.rocm_smi import rocm_smi
+from hetgym.topology.system_profiler import system_profiler
 from hetgym.topology.xml import parse_xml
 
 LARGEST = 64 << 20  # Largest description that is read [byte]: lstopo writes some 500 for each core and PCI device
@@ -22,9 +27,11 @@ def import_platform(
 ) -> Platform:
     """A platform from a description of a machine.
 
-    It recognises the text of ``nvidia-smi topo -m`` (best after that of ``nvidia-smi -L``), the XML of ``lstopo`` and
-    of NCCL (``NCCL_TOPO_DUMP_FILE``), the table ``NAME.csv.gz`` of ``hetgym profile`` with its card beside it, and
-    platform files. Bandwidths of links are those that the file states, else those of data sheets; PCIe switches and
+    It recognises the text of ``nvidia-smi topo -m`` (best after that of ``nvidia-smi -q`` or ``-L``), of
+    ``nvidia-smi -q``, of ``rocm-smi --showproductname --showmeminfo vram --showtopo`` and of a Mac's ``system_profiler
+    SPHardwareDataType SPDisplaysDataType``; the XML of ``lstopo`` and of NCCL (``NCCL_TOPO_DUMP_FILE``); the table
+    ``NAME.csv.gz`` of ``hetgym profile`` with its card beside it; and platform files. Bandwidths of links are those
+    that the file states, else those of data sheets. PCIe switches are read from ``nvidia-smi topo -m`` only, and
     network cards are left out.
 
     Args:
@@ -79,7 +86,21 @@ def _machine(data: bytes, where: str, gpu: str, cpus: bool) -> Machine:
         )
     if where.endswith((".xml", ".xml.gz")):
         raise PlatformError(f"{where}: not XML, which begins with '<'")
-    return nvidia_smi(decoded(data, where, PlatformError), where, gpu)
+    text = decoded(data, where, PlatformError)
+    return _reader(text)(text, where, gpu)
+
+
+def _reader(text: str) -> Callable[[str, str, str], Machine]:
+    """The reader of a text, by the words that its program always prints."""
+    if re.search(r"(?m)^[ \t]*GPU0[ \t](.*[ \t])?X([ \t]|$)", text):
+        return nvidia_smi
+    if "ROCm System Management Interface" in text or re.search(r"(?m)^[ \t]*GPU ?\[?\d{1,4}\]?[ \t]*: Card ", text):
+        return rocm_smi
+    if re.search(r"(?m)^[ \t]*(Chip|Model Identifier): ", text):
+        return system_profiler
+    if re.search(r"(?m)^[ \t]*Product Name +: ", text):
+        return nvidia_query
+    return nvidia_smi
 
 
 def find_platform(platform: str | os.PathLike[str]) -> Platform:
