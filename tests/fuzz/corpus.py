@@ -33,6 +33,7 @@ from tests.graph.traces import BACKWARD, CHAKRA, NODES, QUEUE, rank
 from tests.topology.samples import (
     DGX,
     HWLOC,
+    LINES,
     MAC,
     NCCL,
     NCCL_C2C,
@@ -110,6 +111,7 @@ def corpus(folder: Path) -> dict[str, list[Entry]]:
                 ("g.txt", MAC),
             )
         ],
+        "line": [Entry(f"{k}", text.encode()) for k, text in enumerate(LINES)],
         "boards": _files("configs/boards.yaml"),
         "suite": _files("configs/suites/*.yaml") + _data("hostile/*.yaml"),
         "recipe": _files("configs/train/*.yaml") + _data("hostile/rec2.yaml"),

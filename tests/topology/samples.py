@@ -245,3 +245,13 @@ Graphics/Displays:
           Resolution: 3456 x 2234 Retina
 """
 """``system_profiler SPHardwareDataType SPDisplaysDataType`` of a notebook."""
+
+LINES = (
+    "3090+2080Ti, 64GB ddr4-3600",
+    "2x RTX 5060 Ti 16GB, 64 GB DDR5-5600",
+    "RTX 3090 x16, RTX 3090 x4, GTX 1660 Super x1, PCIe 3, 128GB ddr4-3867 4 channels",
+    "2x 3090 PCIe 4.0 x8 nvlink, EPYC 7742, 512GB, quad channel",
+    "Ryzen AI Max+ 395 128GB",
+    "M4 Max 40-core; 64GB",
+)
+"""Machines in a line."""
