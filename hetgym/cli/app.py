@@ -70,7 +70,7 @@ EXAMPLES: dict[Callable[..., int], str] = {
     llm: "hetgym llm qwen3-32b --quant Q4_K_M --platform '3090+2080Ti, 64GB ddr4-3600' --context max",
     cluster: "hetgym cluster llama-7b --platform dgx-a100-64 --global-batch 1024",
     pipeline: "hetgym pipeline layers.csv --stages 8 --reserve 2GB",
-    platform: "hetgym platform topo.txt --out my-machine.yaml",
+    platform: "hetgym platform '3090+2080Ti, 64GB ddr4-3600' --out my-machine.yaml",
     price: "hetgym price resnet50 --platform cpu-gpu --operator Conv_0",
     adversary: "hetgym adversary heft --against peft --budget 10s",
     score: "hetgym score mine.py --suite quick",

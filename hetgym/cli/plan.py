@@ -38,8 +38,8 @@ def plan(
     platform: Annotated[
         str,
         typer.Option(
-            help="A preset (see 'hetgym list platforms'), a YAML file, or a description of a machine (see "
-            "'hetgym platform')."
+            help="A preset (see 'hetgym list platforms'), a YAML file, a machine in a line such as '2x RTX 3090, 64GB "
+            "DDR4-3600', or a description of a machine (see 'hetgym platform')."
         ),
     ],
     options: ModelOptions,

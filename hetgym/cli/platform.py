@@ -1,4 +1,4 @@
-"""``hetgym platform``: a platform file from what describes a machine."""
+"""``hetgym platform``: a platform file from what describes a machine, or names it in a line."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,11 +9,12 @@ from hetgym.cli.options import JsonOption
 
 
 def platform(
-    file: Annotated[
-        Path,
+    machine: Annotated[
+        str,
         typer.Argument(
-            help="Output of 'nvidia-smi -L; nvidia-smi topo -m', of 'lstopo --of xml', of NCCL (NCCL_TOPO_DUMP_FILE), "
-            "or the NAME.csv.gz of 'hetgym profile'."
+            help="A line such as '2x RTX 3090, 64GB DDR4-3600'; or a file: output of 'nvidia-smi -q; nvidia-smi topo "
+            "-m', of rocm-smi, system_profiler, 'lstopo --of xml' or NCCL (NCCL_TOPO_DUMP_FILE), the NAME.csv.gz of "
+            "'hetgym profile', or a platform file; or the name of a preset."
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="Platform file to write, which ends in .yaml.")] = None,
@@ -24,18 +25,18 @@ def platform(
     gpus_only: Annotated[bool, typer.Option("--gpus-only", help="Leave out the CPUs.")] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Read a platform from a description of a machine, show it and write it to a platform file."""
+    """Read a platform from a line or a description of a machine, show it and write it to a platform file."""
     from hetgym._text import duration
     from hetgym.cli.console import print_json, print_path, print_table, say
     from hetgym.cli.tables import table_of
     from hetgym.errors import ConfigError, size
     from hetgym.profiling.describe import write_platform
-    from hetgym.topology import import_platform, load_boards
+    from hetgym.topology import find_platform, load_boards
 
     if out is not None and out.suffix not in (".yaml", ".yml"):
         raise ConfigError(f"--out {out}: a platform file ends in .yaml")
     known = load_boards(boards) if boards else ()
-    found = import_platform(file, known, gpu, not gpus_only, out.stem if out else "")
+    found = find_platform(machine, known, gpu, not gpus_only, out.stem if out else "")
     document = found.to_dict()
     for device in document["devices"]:
         for key in [key for key, value in device.items() if value in (None, "", {}, float("inf"))]:
@@ -45,7 +46,10 @@ def platform(
     if as_json:
         print_json(document)
         return 0
-    say(": ".join(filter(None, (found.name, found.description))), "bold")
+    first, *assumptions = found.description.split("; ")
+    say(": ".join(filter(None, (found.name, first))), "bold")
+    for assumption in assumptions:
+        say(f"- {assumption}")
     table = table_of("device", "model", "float32", "memory", "of", left=("device", "model"))
     for device in found:
         rate = device.peak_flops.get("float32", max(device.peak_flops.values()))

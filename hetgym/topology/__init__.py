@@ -1,7 +1,8 @@
-"""Platforms from what describes a machine: ``nvidia-smi topo``, ``lstopo``, NCCL's topology, ``hetgym profile``.
+"""Platforms from what describes a machine: a line, or what programs such as ``nvidia-smi`` and ``lstopo`` print.
 
-:func:`import_platform` recognises the file. Such files name devices and links; their rates are those of data sheets,
-:class:`Board`. What neither states, such as latencies, is an assumption, and the platform says so.
+:func:`find_platform` takes any of them, :func:`import_platform` recognises the file. Lines and files name devices and
+links; their rates are those of data sheets, :class:`Board`. What neither states, such as latencies, is an assumption,
+and the platform says so.
 """
 
 from hetgym.topology.boards import Board, load_boards

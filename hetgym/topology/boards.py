@@ -1,9 +1,10 @@
 """Boards: what data sheets say of devices that descriptions of machines only name."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,19 @@ from hetgym.device import Device
 from hetgym.errors import ConfigError, PlatformError, shown
 
 SHIPPED = part("configs") / "boards.yaml"
+
+SERIES = frozenset({"RTX", "GTX", "RX", "ARC", "GEFORCE", "RADEON", "NVIDIA", "AMD", "INTEL", "APPLE", "INSTINCT"})
+"""Words that people leave out, since the number after them names the product."""
+
+_VARIANTS = frozenset(
+    {"TI", "SUPER", "XT", "XTX", "GRE", "D", "NVL", "LAPTOP", "MOBILE", "MAX", "Q", "PRO", "ULTRA", "ADA"}
+)
+"""Words that make another product of a name: an RTX 3080 Ti is not an RTX 3080."""
+
+_FORMS = frozenset({"PCIE", "SXM2", "SXM4", "HBM3"})
+"""Forms of one product; a person who names none gets the first of them in the file."""
+
+_SIZE = re.compile(r"\d+(?:GB|CORE)")
 
 
 @dataclass(frozen=True)
@@ -31,6 +45,7 @@ class Board:
     pcie: float = 15.75e9  # bandwidth to the host in each direction [byte/s]
     nvlinks: int = 0  # number of NVLinks; 0 for none
     nvlink: float = 25e9  # bandwidth of one NVLink in each direction [byte/s]
+    pcie_lanes: int = 16  # number of lanes that ``pcie`` is the bandwidth of
 
     def __post_init__(self) -> None:
         if not words(self.name):
@@ -38,6 +53,7 @@ class Board:
         check_number(self.pcie, f"board {self.name!r}: pcie", PlatformError, positive=True)
         check_number(self.nvlink, f"board {self.name!r}: nvlink", PlatformError, positive=True)
         check_number(self.nvlinks, f"board {self.name!r}: nvlinks", PlatformError)
+        check_number(self.pcie_lanes, f"board {self.name!r}: pcie_lanes", PlatformError, minimum=1, maximum=32)
         self.named("device")
 
     def named(self, name: str, **changes: object) -> Device:
@@ -51,13 +67,22 @@ class _Document:
 
 
 def words(text: str) -> set[str]:
-    """Words of a product's name in capitals.
+    """Words of a product's name in capitals; numbers are apart from the words around them.
 
     >>> sorted(words("NVIDIA A100-SXM4-80 GB"))
     ['80GB', 'A100', 'NVIDIA', 'SXM4']
+    >>> sorted(words("RTX4070Ti Super 16 GB")), sorted(words("M4 Max 40-core"))
+    (['16GB', '4070', 'RTX', 'SUPER', 'TI'], ['40CORE', 'M4', 'MAX'])
     """
-    joined = re.sub(r"(\d) GB\b", r"\1GB", re.sub(r"\([RCTM]+\)", " ", text.upper()))
-    return set(re.findall(r"[A-Z0-9.]+", joined))
+    text = re.sub(r"\([RCTM]+\)", " ", text.upper())
+    text = re.sub(r"(\d) GB\b", r"\1GB", text)
+    text = re.sub(r"(\d)[ -]CORES?\b", r"\1CORE", text)
+    text = re.sub(r"\b(RTX|GTX|RX)(?=\d)", r"\1 ", text)
+    text = re.sub(r"(?<=\d{4})(TI|SUPER|XTX|XT|GRE)(?=SUPER\b|\b)", r" \1 ", text)
+    return set(re.findall(r"[A-Z0-9.]+", text))
+
+
+_own_words = lru_cache(1024)(words)
 
 
 def load_boards(path: str | Path) -> tuple[Board, ...]:
@@ -76,23 +101,21 @@ def shipped_boards() -> tuple[Board, ...]:
     return load_boards(SHIPPED)
 
 
-def find_board(name: str, pci: str, boards: Sequence[Board], where: str) -> Board:
-    """The board of a product: that of its numbers on the PCI bus, else the one that shares most words with its name.
+def find_board(name: str, pci: str, boards: Sequence[Board], where: str, memory: float = 0.0) -> Board:
+    """The board of a product: that of its name, else that of its numbers on the PCI bus.
 
     Args:
-        name: name of the product; may be empty.
+        name: name of the product; may be empty, or alternatives separated by ``/``, as ``rocm-smi`` prints them.
         pci: vendor and device on the PCI bus; may be empty.
         boards: the user's, before those of the package.
+        memory: its memory [byte], which decides between boards of several sizes; 0 if it is unknown.
 
     Raises:
         PlatformError: none fits; the message says what to add.
     """
-    known = (*boards, *shipped_boards())
-    given = words(name)
-    fitting = [board for board in known if words(board.name) <= given] if given else []
-    if fitting:
-        return max(fitting, key=lambda board: len(words(board.name)))
-    for board in known:
+    for board in _ranked(_readings(name), (*boards, *shipped_boards()), len(boards), memory):
+        return board
+    for board in (*boards, *shipped_boards()):
         if pci and pci.lower() in board.pci:
             return board
     what = " ".join(filter(None, [shown(name) if name else "", f"with PCI numbers {pci}" if pci else ""]))
@@ -100,3 +123,48 @@ def find_board(name: str, pci: str, boards: Sequence[Board], where: str) -> Boar
         f"{where}: no data sheet of the device {what}; add one by 'hetgym platform {Path(where).name} --boards "
         "FILE.yaml', in the form of hetgym/configs/boards.yaml"
     )
+
+
+def said_board(name: str, boards: Sequence[Board], memory: float = 0.0) -> Board | None:
+    """The board that a person means: every word must be the board's, and those of :data:`SERIES` may be missing.
+
+    >>> said_board("3090", ()).name, said_board("4060Ti", ()).name, said_board("3050 Ti", ())
+    ('RTX 3090', 'RTX 4060 TI 8GB', None)
+    """
+    given = words(name)
+    bare = given if given & _FORMS else given | _FORMS
+    for board in _ranked([bare | SERIES], (*boards, *shipped_boards()), len(boards), memory):
+        if given and given - _own_words(board.name) <= SERIES:
+            return board
+    return None
+
+
+def _readings(name: str) -> list[set[str]]:
+    """Words of a name; of one with alternatives such as ``Radeon RX 7900 XT/7900 XTX``, those of each of them."""
+    parts = name.split("/", 8)
+    return [words(part) | (words(parts[0]) & SERIES) for part in parts if words(part)]
+
+
+def _ranked(readings: Sequence[set[str]], known: Sequence[Board], own: int, memory: float) -> list[Board]:
+    """Boards that fit, the best first: most common words, then the user's, then the nearest or the smallest memory."""
+    found = []
+    for given in readings:
+        for k, board in enumerate(known):
+            own_words = _own_words(board.name)
+            if _fits(own_words, given, memory > 0):
+                capacity = board.named("device").memory_capacity
+                apart = abs(math.log(capacity / memory)) if memory > 0 else capacity
+                found.append((-len(own_words & given), k >= own, apart, k))
+    return [known[k] for *_, k in sorted(found)]
+
+
+def _fits(own: set[str], given: set[str], measured: bool) -> bool:
+    """Whether a product with the given words may be a board with its own: a size that is not given fits any."""
+    sizes = {word for word in own if _SIZE.fullmatch(word)}
+    if not own - sizes <= given or (given - own) & _VARIANTS:
+        return False
+    for size in sizes - given:
+        unit = "CORE" if size.endswith("CORE") else "GB"
+        if not (measured and unit == "GB") and any(w.endswith(unit) and _SIZE.fullmatch(w) for w in given):
+            return False
+    return True

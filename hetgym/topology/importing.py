@@ -1,19 +1,27 @@
 """import_platform: a platform from a file that describes a machine, whichever program wrote it."""
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hetgym._input.files import as_path, decoded, read_unpacked
 from hetgym._text import plain
 from hetgym.errors import HetgymError, PlatformError, shown
 from hetgym.measurements import Dataset
-from hetgym.platform import Platform, load_platform
+from hetgym.platform import Platform, load_platform, platform_names
 from hetgym.topology.boards import Board
-from hetgym.topology.descriptions import hwloc, nccl, nvidia_smi
+from hetgym.topology.descriptions import hwloc, nccl
+from hetgym.topology.line_machine import line_machine
 from hetgym.topology.machine import Machine
+from hetgym.topology.nvidia_query import nvidia_query
+from hetgym.topology.nvidia_smi import nvidia_smi
+from hetgym.topology.one_line import names_a_machine
+from hetgym.topology.rocm_smi import rocm_smi
+from hetgym.topology.system_profiler import system_profiler
 from hetgym.topology.xml import parse_xml
 
+LONGEST_PATH = 4096  # Longest path of a file [characters], as on Linux
 LARGEST = 64 << 20  # Largest description that is read [byte]: lstopo writes some 500 for each core and PCI device
 
 
@@ -22,9 +30,11 @@ def import_platform(
 ) -> Platform:
     """A platform from a description of a machine.
 
-    It recognises the text of ``nvidia-smi topo -m`` (best after that of ``nvidia-smi -L``), the XML of ``lstopo`` and
-    of NCCL (``NCCL_TOPO_DUMP_FILE``), the table ``NAME.csv.gz`` of ``hetgym profile`` with its card beside it, and
-    platform files. Bandwidths of links are those that the file states, else those of data sheets; PCIe switches and
+    It recognises the text of ``nvidia-smi topo -m`` (best after that of ``nvidia-smi -q`` or ``-L``), of
+    ``nvidia-smi -q``, of ``rocm-smi --showproductname --showmeminfo vram --showtopo`` and of a Mac's ``system_profiler
+    SPHardwareDataType SPDisplaysDataType``; the XML of ``lstopo`` and of NCCL (``NCCL_TOPO_DUMP_FILE``); the table
+    ``NAME.csv.gz`` of ``hetgym profile`` with its card beside it; and platform files. Bandwidths of links are those
+    that the file states, else those of data sheets. PCIe switches are read from ``nvidia-smi topo -m`` only, and
     network cards are left out.
 
     Args:
@@ -79,16 +89,53 @@ def _machine(data: bytes, where: str, gpu: str, cpus: bool) -> Machine:
         )
     if where.endswith((".xml", ".xml.gz")):
         raise PlatformError(f"{where}: not XML, which begins with '<'")
-    return nvidia_smi(decoded(data, where, PlatformError), where, gpu)
+    text = decoded(data, where, PlatformError)
+    return _reader(text)(text, where, gpu)
 
 
-def find_platform(platform: str | os.PathLike[str]) -> Platform:
-    """A preset by name, a platform file, or a description of a machine.
+def _reader(text: str) -> Callable[[str, str, str], Machine]:
+    """The reader of a text, by the words that its program always prints."""
+    if re.search(r"(?m)^[ \t]*GPU0[ \t](.*[ \t])?X([ \t]|$)", text):
+        return nvidia_smi
+    if "ROCm System Management Interface" in text or re.search(r"(?m)^[ \t]*GPU ?\[?\d{1,4}\]?[ \t]*: Card ", text):
+        return rocm_smi
+    if re.search(r"(?m)^[ \t]*(Chip|Model Identifier): ", text):
+        return system_profiler
+    if re.search(r"(?m)^[ \t]*Product Name +: ", text):
+        return nvidia_query
+    return nvidia_smi
+
+
+def find_platform(
+    platform: str | os.PathLike[str], boards: Sequence[Board] = (), gpu: str = "", cpus: bool = True, name: str = ""
+) -> Platform:
+    """A preset by name, a platform file, a description of a machine, or a machine in a line.
+
+    A line names devices, as in ``2x RTX 5060 Ti 16GB, 64GB DDR5-5600``. It may state the memory of the machine and its
+    channels, the memory of a card, lanes and generation of PCIe for each card or for all, and ``nvlink``. The
+    platform's description says what is assumed.
+
+    Args:
+        boards, gpu, cpus, name: see :func:`import_platform`; they change no preset and no platform file.
 
     Raises:
         UnknownName: no preset has that name.
-        PlatformError, ConfigError, ArtefactError: see :func:`import_platform`.
+        PlatformError, ConfigError, ArtefactError: see :func:`import_platform`; a line with an unknown word or an
+            impossible figure.
+
+    >>> platform = find_platform("RTX 3090 x4 + GTX 1660 Super x1, PCIe 3, 128GB ddr4-3867 4 channels")
+    >>> [device.model for device in platform][1:], platform["cpu"].memory_bandwidth
+    (['NVIDIA GeForce RTX 3090', 'NVIDIA GeForce GTX 1660 Super'], 123744000000.0)
     """
     text = os.fspath(platform)
-    described = text.endswith((".txt", ".xml", ".xml.gz", ".csv.gz"))
-    return import_platform(text) if described else load_platform(text)
+    if isinstance(text, str) and len(text) > LONGEST_PATH:
+        raise PlatformError(f"a platform is a name, a path or a line, not a text of {len(text)} characters")
+    if text in platform_names():
+        return load_platform(text)
+    if text.endswith((".txt", ".xml", ".xml.gz", ".csv.gz")) or os.path.isfile(text):
+        return import_platform(text, boards, gpu, cpus, name)
+    if isinstance(platform, str) and names_a_machine(text) and not text.endswith((".yaml", ".yml")):
+        if gpu:
+            raise PlatformError(f"{shown(text)}: a line names its devices itself; leave gpu out")
+        return line_machine(text, boards, cpus).platform(name or " ".join(plain(text).split()), boards)
+    return load_platform(text)

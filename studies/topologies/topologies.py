@@ -84,6 +84,7 @@ def read(path: Path) -> Platform:
 def links(platform: Platform) -> tuple[dict[str, int], int, int, set[str]]:
     """NVLinks of each GPU, pairs of GPUs with NVLinks, links to switches, and the sockets that GPUs are linked to."""
     count = {device.name: 0 for device in platform if device.kind == "gpu"}
+    above = {link.start: link.end for link in platform.links if link.start.startswith("pcie")}
     pairs, switched, sockets = 0, 0, set()
     for link in platform.links:
         if link.start in count and link.kind.endswith("NVLinks"):
@@ -91,7 +92,7 @@ def links(platform: Platform) -> tuple[dict[str, int], int, int, set[str]]:
             switched += link.end == "nvswitch"
             pairs += link.end in count and link.start < link.end
         elif link.start in count:
-            sockets.add(link.end)
+            sockets.add(above.get(link.end, link.end))
     return count, pairs, switched, sockets
 
 

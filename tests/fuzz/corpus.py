@@ -30,7 +30,20 @@ from hetgym.workloads import textbook
 from tests.fuzz.loaders import SIZES, checkpoint_tensors
 from tests.graph.test_from_pt2 import MODULES, saved, unpacked
 from tests.graph.traces import BACKWARD, CHAKRA, NODES, QUEUE, rank
-from tests.topology.samples import DGX, HWLOC, NCCL, NCCL_C2C, NCCL_SWITCH, OLD, PCIE
+from tests.topology.samples import (
+    DGX,
+    HWLOC,
+    LINES,
+    MAC,
+    NCCL,
+    NCCL_C2C,
+    NCCL_SWITCH,
+    NVIDIA_QUERY,
+    OLD,
+    PCIE,
+    ROCM,
+    SWITCHES,
+)  # fmt: skip
 from tests.workloads.test_job_shops import FLEXIBLE, FT06, TAILLARD
 from tests.workloads.test_loading import PARTITIONING, WORKFLOW_14, WORKFLOW_15
 from tests.workloads.test_task_graphs import COMMUNICATION, DOT, PLAIN
@@ -92,8 +105,13 @@ def corpus(folder: Path) -> dict[str, list[Entry]]:
                 ("b.xml", NCCL_SWITCH),
                 ("d.xml", NCCL_C2C),
                 ("c.xml", HWLOC),
+                ("d.txt", SWITCHES),
+                ("e.txt", NVIDIA_QUERY),
+                ("f.txt", ROCM),
+                ("g.txt", MAC),
             )
         ],
+        "line": [Entry(f"{k}", text.encode()) for k, text in enumerate(LINES)],
         "boards": _files("configs/boards.yaml"),
         "suite": _files("configs/suites/*.yaml") + _data("hostile/*.yaml"),
         "recipe": _files("configs/train/*.yaml") + _data("hostile/rec2.yaml"),

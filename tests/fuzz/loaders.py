@@ -36,7 +36,7 @@ from hetgym.pipeline import load as load_pipeline
 from hetgym.pipeline import load_layers
 from hetgym.platform import load_platform
 from hetgym.profiling.plans import table_items
-from hetgym.topology import import_platform, load_boards
+from hetgym.topology import find_platform, import_platform, load_boards
 from hetgym.workloads import load_best_known, load_suite, replay, textbook
 
 SIZES = Sizes(8, 8, 1)
@@ -141,6 +141,14 @@ def topology(path: Path) -> None:
     found.description.encode()
 
 
+def line(path: Path) -> None:
+    """Machines in a line; what is read has routes and rates, and its message or description is one line."""
+    found = find_platform(path.read_bytes().decode("utf-8", "replace"))
+    assert np.isfinite(found.latency).all() and (found.bandwidth > 0).all()
+    assert found.description.isprintable() and found.name.isprintable()
+    assert all(device.usable_memory > 0 for device in found)
+
+
 def machine_card(path: Path) -> None:
     """The machine of a card."""
     fields = parse(path.read_bytes().decode("utf-8", "replace"), str(path), ArtefactError)
@@ -239,6 +247,7 @@ LOADERS: dict[str, Loader] = {
     "job-shop": Loader(problem, "words"),
     "platform": Loader(load_platform, "yaml"),
     "topology": Loader(topology, "words"),
+    "line": Loader(line, "words"),
     "boards": Loader(load_boards, "yaml"),
     "suite": Loader(load_suite, "yaml"),
     "recipe": Loader(load_recipe, "yaml"),

@@ -126,3 +126,132 @@ HWLOC = """<?xml version="1.0" encoding="UTF-8"?>
 </topology>
 """
 """Two sockets with a GPU each, in the form of hwloc 2; the second GPU is known by its PCI numbers alone."""
+
+SWITCHES = (
+    "".join(f"GPU {k}: NVIDIA A100-PCIE-40GB (UUID: GPU-{k})\n" for k in range(8))
+    + "".join(f"\tGPU{k}" for k in range(8))
+    + "\tCPU Affinity\tNUMA Affinity\n"
+    + "".join(
+        f"GPU{k}\t"
+        + "\t".join(" X " if j == k else "PIX" if j // 4 == k // 4 else "NODE" for j in range(8))
+        + "\t0-47\t0\n"
+        for k in range(8)
+    )
+)
+"""Eight GPUs on one socket, four behind each of two PCIe switches."""
+
+
+def nvidia_query(bus: str, name: str, device: str, generation: str, width: str, memory: str) -> str:
+    """A GPU's section of ``nvidia-smi -q``, shortened, in the form of driver 535."""
+    return f"""GPU 00000000:{bus}:00.0
+    Product Name                          : {name}
+    Product Brand                         : GeForce
+    MIG Mode
+        Current                           : N/A
+    PCI
+        Bus                               : 0x{bus}
+        Device Id                         : 0x{device}10DE
+        Bus Id                            : 00000000:{bus}:00.0
+        GPU Link Info
+            PCIe Generation
+                Max                       : {generation}
+                Current                   : 1
+                Device Current            : 1
+                Device Max                : 4
+                Host Max                  : 4
+            Link Width
+                Max                       : {width}
+                Current                   : 4x
+        Bridge Chip
+            Type                          : N/A
+    Fan Speed                             : 35 %
+    FB Memory Usage
+        Total                             : {memory}
+        Reserved                          : 569 MiB
+        Used                              : 0 MiB
+    BAR1 Memory Usage
+        Total                             : 256 MiB
+    Processes                             : None
+"""
+
+
+NVIDIA_QUERY = (
+    "==============NVSMI LOG==============\n\nTimestamp                                 : Thu Jun 20 07:17:53 2024\n"
+    "Driver Version                            : 535.99\nAttached GPUs                             : 2\n"
+    + nvidia_query("18", "NVIDIA GeForce RTX 4060 Ti", "2805", "3", "8x", "16380 MiB")
+    + nvidia_query("3B", "NVIDIA GeForce RTX 3090", "2204", "4", "16x", "24576 MiB")
+)
+"""``nvidia-smi -q`` of a card of 16 GB in a slot of PCIe 3, and of a second card."""
+
+ROCM = """
+============================ ROCm System Management Interface ============================
+====================================== Product Info ======================================
+GPU[0]\t\t: Card Series: \t\tNavi 31 [Radeon RX 7900 XT/7900 XTX/7900M]
+GPU[0]\t\t: Card Model: \t\t0x744c
+GPU[0]\t\t: Card Vendor: \t\tAdvanced Micro Devices, Inc. [AMD/ATI]
+GPU[0]\t\t: Card SKU: \t\tD70401XT
+GPU[1]\t\t: Card Series: \t\tAMD Radeon RX 9070 XT
+GPU[1]\t\t: Card Model: \t\t0x7550
+GPU[2]\t\t: Card Series: \t\tRaphael
+GPU[2]\t\t: Card Model: \t\t0x164e
+==========================================================================================
+================================== Memory Usage (Bytes) ==================================
+GPU[0]\t\t: VRAM Total Memory (B): 25753026560
+GPU[0]\t\t: VRAM Total Used Memory (B): 27856896
+GPU[1]\t\t: VRAM Total Memory (B): 17163091968
+GPU[1]\t\t: VRAM Total Used Memory (B): 8581545984
+GPU[2]\t\t: VRAM Total Memory (B): 67108864
+GPU[2]\t\t: VRAM Total Used Memory (B): 26079232
+==========================================================================================
+=============================== Link Type between two GPUs ===============================
+       GPU0         GPU1         GPU2
+GPU0   0            PCIE         PCIE
+GPU1   PCIE         0            PCIE
+GPU2   PCIE         PCIE         0
+
+======================================= Numa Nodes =======================================
+GPU[0]\t\t: (Topology) Numa Node: 0
+GPU[0]\t\t: (Topology) Numa Affinity: 0
+GPU[1]\t\t: (Topology) Numa Node: 1
+GPU[1]\t\t: (Topology) Numa Affinity: 1
+GPU[2]\t\t: (Topology) Numa Node: 0
+================================== End of ROCm SMI Log ===================================
+"""
+"""Two cards, one of them named by all products of its chip, and the graphics of the processor."""
+
+MAC = """Hardware:
+
+    Hardware Overview:
+
+      Model Name: MacBook Pro
+      Model Identifier: Mac16,5
+      Chip: Apple M4 Max
+      Total Number of Cores: 16 (12 performance and 4 efficiency)
+      Memory: 64 GB
+      System Firmware Version: 11881.101.1
+
+Graphics/Displays:
+
+    Apple M4 Max:
+
+      Chipset Model: Apple M4 Max
+      Type: GPU
+      Bus: Built-In
+      Total Number of Cores: 40
+      Vendor: Apple (0x106b)
+      Metal Support: Metal 3
+      Displays:
+        Color LCD:
+          Resolution: 3456 x 2234 Retina
+"""
+"""``system_profiler SPHardwareDataType SPDisplaysDataType`` of a notebook."""
+
+LINES = (
+    "3090+2080Ti, 64GB ddr4-3600",
+    "2x RTX 5060 Ti 16GB, 64 GB DDR5-5600",
+    "RTX 3090 x16, RTX 3090 x4, GTX 1660 Super x1, PCIe 3, 128GB ddr4-3867 4 channels",
+    "2x 3090 PCIe 4.0 x8 nvlink, EPYC 7742, 512GB, quad channel",
+    "Ryzen AI Max+ 395 128GB",
+    "M4 Max 40-core; 64GB",
+)
+"""Machines in a line."""

@@ -82,3 +82,12 @@ def test_devices_are_linked_to_their_sockets_and_sockets_to_each_other() -> None
     rates = {(link.start, link.end): link.bandwidth for link in platform.links}
     assert rates["gpu0", "host1"] == 12e9 and rates["gpu1", "host1"] == SMALL.pcie and ("host0", "host1") in rates
     assert [link.end for link in platform.route("cpu", "gpu1")] == ["host0", "host1", "gpu1"]
+
+
+def test_a_named_cpu_shares_the_memory_of_the_chip_on_its_socket() -> None:
+    chip = Board("Chip", {**GPU, "memory_pool": "memory", "memory_capacity": 64.0})
+    machine = Machine("f", (Gpu("Chip", socket=1),), (Cpu(0, "Proc", 64), Cpu(1, "Proc", 60)))
+    platform = machine.platform("m", (*BOARDS, chip))
+    assert [device.memory_pool for device in platform] == ["", "memory", "memory"]
+    with pytest.raises(PlatformError, match="2 of its chips share memory with a CPU"):
+        Machine("f", (Gpu("Chip"), Gpu("Chip")), (Cpu(0, "Proc"),)).platform("m", (*BOARDS, chip))
