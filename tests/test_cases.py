@@ -28,20 +28,14 @@ from hetgym.pipeline import pipeline
 from hetgym.planning.layers import layers_of
 from hetgym.sim.memory import resident_weights
 from tests.envs.core.test_illegal import lanes_of, returns_of
+from tests.llm import cases as llm
 
 FOLDER = Path(__file__).parent / "cases"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((FOLDER / "expected.json").read_text())
 EXPECTED.pop("how")
 
 LATER = {
-    "00-unified-memory": "plans of language models",
-    "01-8x22b-three-cards": "plans of language models",
-    "05-moe-two-16gb-cards": "plans of language models",
     "07-table-of-layers": "plans of language models",
-    "10-largest-context": "plans of language models",
-    "11-3090-2080ti, 13-32b-two-cards": "plans of language models",
-    "14-exo-two-nodes": "plans of language models",
-    "15-tensor-or-layer-split": "tensors split between cards",
     "16-prefill-pipeline/layers_first_and_last_for_most_cache": "plans of language models",
     "20-buffers-in-device-map": "buffers in exported maps",
     "25-overhead-per-partition": "given times of partitions",
@@ -244,6 +238,7 @@ CASES: dict[str, Callable[..., dict[str, Any]]] = {
     "rl-wfcommons-cores": wfcommons_cores,
     "rl-seed-overlap": seed_overlap,
     "rl-gantt-of-a-shop": gantt_of_a_shop,
+    **llm.CASES,
 }
 
 

@@ -29,11 +29,14 @@ class Pace(NamedTuple):
 
 
 PACES = {
-    "gpu": Pace(0.87, 54e-6, 90e-6, 0.65, 1.0),
-    "apple": Pace(0.87, 54e-6, 150e-6, 0.55, 1.0),
+    "gpu": Pace(0.87, 54e-6, 80e-6, 0.65, 1.0),
+    "amd": Pace(0.87, 54e-6, 80e-6, 0.35, 1.0),
+    "apple": Pace(0.87, 54e-6, 145e-6, 0.55, 1.0),
     "cpu": Pace(0.5, 0.0, 0.0, 0.3, 0.15),
 }  # fmt: skip
-"""Kind -> constants: GPUs under CUDA and ROCm, those of Apple under Metal, CPUs."""
+"""Kind -> constants: GPUs under CUDA, those of AMD under ROCm, those of Apple under Metal, CPUs."""
+
+MIXTURE_PEAK = 0.5  # share of the rate of a prompt's dense products that those of experts reach
 
 CACHE_SHARES = {"float32": 1.0, "float16": 1.0, "bfloat16": 1.0, "float8": 1.0, "q8_0": 0.85}
 """Format of a cache -> speed at which its numbers are read, over that of 16 bits; :data:`SLOW_CACHE` of all others.
@@ -48,10 +51,10 @@ LOW, HIGH = 0.85, 1.08
 
 
 def pace(device: Device) -> Pace:
-    """The constants of a device; an NPU has those of a GPU."""
+    """The constants of a device, by the maker that its model names; an NPU has those of a GPU."""
     if device.kind == "cpu":
         return PACES["cpu"]
-    return PACES["apple" if device.model.startswith("Apple") else "gpu"]
+    return PACES.get(device.model.partition(" ")[0].lower(), PACES["gpu"])
 
 
 def read_seconds(device: Device, moved: float) -> float:

@@ -36,6 +36,7 @@ class Parts(NamedTuple):
     head_flops: float  # FLOPs of scoring a token
     hidden: int  # width of the residual stream
     vocabulary: int  # words that are scored
+    token: int  # most numbers of keys and values of a token in one layer's cache
 
 
 def parts_of(model: LanguageModel, load: Load) -> Parts:
@@ -63,6 +64,7 @@ def parts_of(model: LanguageModel, load: Load) -> Parts:
         head_flops=2.0 * scoring.size,
         hidden=model.hidden,
         vocabulary=model.vocabulary,
+        token=max(x.kv_heads * (x.key_size + x.value_size) for x in model.layers),
     )
 
 

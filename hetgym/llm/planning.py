@@ -26,6 +26,9 @@ from hetgym.topology import find_platform
 PROMPT = 512  # tokens of the prompt whose rate is stated
 MOST_CONTEXT = 1 << 22
 
+SPLIT_MASKS = 4  # copies of the mask once layers are split over several GPUs: their inputs are kept for four steps
+METAL_MASKS = 3  # and on Metal, by what llama-fit-params prints
+
 CACHE_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "fp8": "float8"}  # other names of formats
 
 PROMPT_LOW, PROMPT_HIGH = 0.7, 1.4  # factors of a prompt's rate between which most measured ones lie
@@ -150,6 +153,8 @@ def plan_llm(
     planner = _Planner(found, machine, rules, target, _reserves(machine, reserve))
     if most:
         load = load._replace(context=planner.largest(load, 0.0))
+    if planner.best(load) is None:
+        planner.room = planner.whole
     plan = planner.answer(load)
     return replace(plan, given=planner.given(load, given, plan)) if given else plan
 
@@ -202,6 +207,7 @@ class _Planner:
         self.room, self.capacity = room, capacity
         self.whole = np.where(gpu & np.array(own) & ~np.isin(np.arange(len(room)), list(reserve)), capacity, room)
         self.gpus = [k for k in range(len(platform)) if gpu[k]]
+        self.masks = METAL_MASKS if any(device.model.startswith("Apple") for device in platform) else 1
 
     def sites(self, load: Load, rules: Rules | None = None, tensor: bool | None = None) -> list[Site]:
         """The ways to use the machine: one GPU, several by layers, all or equal groups by tensors."""
@@ -210,7 +216,7 @@ class _Planner:
         room = tuple(self.room.tolist())
 
         def make(groups: tuple[tuple[int, ...], ...], several: bool, own: Rules) -> Site:
-            return Site(self.platform, parts, load, own, groups, room, several)
+            return Site(self.platform, parts, load, own, groups, room, SPLIT_MASKS if several else self.masks)
 
         found = []
         if not tensor:
@@ -345,7 +351,7 @@ class _Planner:
         """Why nothing fits, in one sentence."""
         parts = parts_of(self.model, load)
         weights = float(parts.table + parts.head - parts.tied + (parts.dense + parts.experts).sum())
-        cache, buffers = float(parts.cache.sum()), self.rules.buffers(parts, load, len(self.gpus) > 1)
+        cache, buffers = float(parts.cache.sum()), self.rules.buffers(parts, load, SPLIT_MASKS if len(self.gpus) > 1 else self.masks)
         pools = self.platform.memory_pool
         usable = [k for k in range(len(self.platform)) if k in self.gpus or self.rules.cpu]
         room = sum(max(self.room[k] for k in usable if pools[k] == pool) for pool in {pools[k] for k in usable})

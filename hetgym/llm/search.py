@@ -74,7 +74,7 @@ def usage(site: Site, split: Split) -> tuple[FloatArray, FloatArray, FloatArray]
             weights[k] += (each[layers].sum() - moved + (parts.head if last else 0.0)) / ways
             caches[k] += parts.cache[layers].sum() / ways
             if k != cpu:
-                buffers[k] = site.rules.buffers(parts, site.load, site.several)
+                buffers[k] = site.rules.buffers(parts, site.load, site.masks)
     if cpu is not None:
         weights[cpu] += sum(parts.experts[i] for i in split.away)
     first, last_stage = split.stages[0], split.stages[-1]

@@ -21,7 +21,7 @@ class Site:
     Args:
         groups: devices that each hold a share of every layer of the group; one device for whole layers.
         room: [d] memory for weights, caches and buffers [byte].
-        several: whether buffers are those of several GPUs.
+        masks: copies of the mask of attention that each GPU holds.
     """
 
     platform: Platform
@@ -30,7 +30,7 @@ class Site:
     rules: Rules
     groups: tuple[tuple[int, ...], ...]
     room: tuple[float, ...]
-    several: bool
+    masks: int
 
     @cached_property
     def cpu(self) -> int | None:
@@ -111,4 +111,4 @@ class Site:
 
     def free(self, group: Sequence[int]) -> float:
         """Least memory of a device of a group for weights and caches [byte]."""
-        return min(self.room[k] for k in group) - self.rules.buffers(self.parts, self.load, self.several)
+        return min(self.room[k] for k in group) - self.rules.buffers(self.parts, self.load, self.masks)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hetgym.costs.decoding import prompt_seconds
+from hetgym.costs.decoding import MIXTURE_PEAK, prompt_seconds
 from hetgym.llm.search import Split, Stage
 from hetgym.llm.site import Site
 from hetgym.problem import Problem
@@ -58,7 +58,7 @@ def _stage_time(site: Site, split: Split, stage: Stage, tokens: int) -> float:
     """Time of a step of a prompt on a stage [s]; weights on the CPU are copied to a GPU if there is one."""
     parts, ways = site.parts, len(stage.devices)
     layers = slice(stage.first, stage.end)
-    flops = tokens * float((parts.dense_flops + parts.chosen_flops)[layers].sum())
+    flops = tokens * float((parts.dense_flops + parts.chosen_flops / MIXTURE_PEAK)[layers].sum())
     flops += parts.head_flops if stage.end == len(parts.dense) else 0.0
     gpus = [k for group in site.groups for k in group]
     if site.cpu is not None and stage.devices == (site.cpu,):

@@ -1,0 +1,149 @@
+"""Decoding rates of language models on people's machines: the law's constants, and its errors.
+
+    python studies/language_models/rates.py --json rates.json
+
+``rates.csv`` holds dense models that lie wholly on one board, at batch 1 and without speculation: rows of llmfit
+(AlexsJones/llmfit, MIT) whose model, format and residence are known. Rows of fold A choose the constants of
+``hetgym.costs.decoding``, those of fold B report. *Without its own rows*: constants fitted to the other boards. The GTX
+1050 Ti, which decodes far below its bandwidth, is apart. ``mixtures.csv`` holds mixtures, machines with unified memory,
+weights on the CPU, and pairs of boards, from llmfit and qwen38-mtp (Apache-2.0); nothing was fitted to its pairs. Each row
+of it is predicted by ``hetgym.plan_llm``.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+import hetgym
+from hetgym.costs.decoding import HIGH, LOW, PACES
+from hetgym.graph.model_names import load_language_model, model_names
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from _common import command_line, save, show  # noqa: E402
+
+HERE = Path(__file__).parent
+ALIASES = {"tinyllama": "tinyllama-1.1b", "pepe_70b": "llama-3.1-70b", "devstral-small": "mistral-small-24b"}
+APART = "GTX 1050 Ti"
+CACHE = 40 * 2 * 5120 * 2  # bytes of a token of the one model that has no name here, OLMo-2-13B
+
+
+def table(name: str) -> list[dict[str, str]]:
+    """Rows of a file beside this one."""
+    with (HERE / name).open() as file:
+        return list(csv.DictReader(file))
+
+
+@cache
+def bytes_of_cache(model: str, context: int) -> float:
+    """Bytes of a full cache in 16 bits."""
+    name = ALIASES.get(model.lower(), model.lower())
+    return load_language_model(name).cache_bytes(context) if name in model_names() else float(CACHE * context)
+
+
+def seconds(rows: list[dict[str, str]], share: float, constant: float) -> np.ndarray[Any, Any]:
+    """[n] time of a token by the law, with a full cache [s]."""
+    moved = [float(x["bytes_a_token_without_cache"]) + bytes_of_cache(x["model"], int(x["context"])) for x in rows]
+    bandwidth = np.array([float(x["bandwidth_gb_s"]) * 1e9 for x in rows])
+    return np.array(moved) / (share * bandwidth) + constant * np.array([int(x["layers"]) for x in rows])
+
+
+def fitted(rows: list[dict[str, str]]) -> tuple[float, float]:
+    """Share of the bandwidth and time of a layer of least mean absolute error of logarithms."""
+    taken = 1 / rates(rows)
+
+    def loss(x: np.ndarray[Any, Any]) -> float:
+        return float(np.abs(np.log(seconds(rows, x[0], x[1] * 1e-6) / taken)).mean())
+
+    starts = [(share, constant) for share in (0.7, 0.85) for constant in (40.0, 80.0)]
+    best = min((minimize(loss, start, method="Nelder-Mead") for start in starts), key=lambda found: found.fun)
+    return float(best.x[0]), float(best.x[1]) * 1e-6
+
+
+def rates(rows: list[dict[str, str]]) -> np.ndarray[Any, Any]:
+    return np.array([float(row["decode_tok_s"]) for row in rows])
+
+
+def errors(name: str, rows: list[dict[str, str]], predicted: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """A row of the table of errors; bias is that of the median prediction's logarithm."""
+    logs = np.log(predicted / rates(rows))
+    inside = (rates(rows) >= LOW * predicted) & (rates(rows) <= HIGH * predicted)
+    return {
+        "rows": name,
+        "n": len(rows),
+        "median error": f"{np.median(np.abs(np.expm1(logs))):.1%}",
+        "90 % of errors below": f"{np.quantile(np.abs(np.expm1(logs)), 0.9):.1%}",
+        "mean bias": f"{np.expm1(logs.mean()):+.1%}",
+        "between low and high": f"{inside.mean():.0%}",
+    }
+
+
+def dense() -> list[dict[str, Any]]:
+    """Errors on dense models."""
+    whole = table("rates.csv")
+    rows = [row for row in whole if APART not in row["hardware"]]
+    apart = [row for row in whole if APART in row["hardware"]]
+    own = PACES["gpu"]
+    found = []
+    for fold in "AB":
+        part = [row for row in rows if row["fold"] == fold]
+        found.append(errors(f"fold {fold}, shipped constants", part, 1 / seconds(part, own.share, own.dense)))
+    outside: dict[int, float] = {}
+    for board in {row["hardware"] for row in rows}:
+        law = fitted([row for row in rows if row["hardware"] != board])
+        for k, row in enumerate(rows):
+            if row["hardware"] == board:
+                outside[k] = 1 / seconds([row], *law)[0]
+    predicted = np.array([outside[k] for k in range(len(rows))])
+    found.append(errors("all, each board without its own rows", rows, predicted))
+    for board in sorted({row["hardware"] for row in rows}):
+        at = [k for k, row in enumerate(rows) if row["hardware"] == board]
+        found.append(errors(f"{board}, without its own rows", [rows[k] for k in at], predicted[at]))
+    found.append(errors(f"{APART}, shipped constants", apart, 1 / seconds(apart, own.share, own.dense)))
+    return found
+
+
+def others() -> list[dict[str, Any]]:
+    """Mixtures, unified memories, weights on the CPU and pairs, each predicted."""
+    found = []
+    for row in table("mixtures.csv"):
+        plan = hetgym.plan_llm(
+            row["model"], row["machine"], quant=row["format"], context=int(row["context"]), reserve=0.0
+        )
+        rate = plan.decode_tokens_per_second.mid
+        for option in plan.options:
+            rate = (option.decode_tokens_per_second or rate) if option.name == row["split"] else rate
+        measured = float(row["decode_tok_s"])
+        found.append(
+            {
+                "machine": row["machine"],
+                "model": f"{row['model']} {row['format']}",
+                "split": row["split"] or "–",
+                "measured, tok/s": f"{measured:.1f}",
+                "predicted": f"{rate:.1f}",
+                "error": f"{rate / measured - 1:+.0%}",
+            }
+        )
+    return found
+
+
+def main() -> None:
+    options = command_line(__doc__).parse_args()
+    constants = fitted([row for row in table("rates.csv") if row["fold"] == "A" and APART not in row["hardware"]])
+    print(f"fold A: share {constants[0]:.3f}, {constants[1] * 1e6:.1f} us a layer")
+    tables = {"dense": dense(), "others": others()}
+    titles = {"dense": "Dense models on one board"}
+    titles["others"] = "Mixtures, unified memory, weights on the CPU, pairs of boards"
+    for name, rows in tables.items():
+        show(titles[name], rows, {key: lambda row, key=key: str(row[key]) for key in rows[0]}, name)
+    save(options.json, "llm-rates", [row for rows in tables.values() for row in rows])
+
+
+if __name__ == "__main__":
+    main()
