@@ -40,6 +40,7 @@ MODULES = frozenset(
         "hetgym.graph.generators",
         "hetgym.agents.distributed",
         "hetgym.graph.transforms",
+        "hetgym.llm",
         "hetgym.measurements",
         "hetgym.metrics",
         "hetgym.planning",

@@ -1,6 +1,6 @@
 """LanguageModel: a language model by its numbers, which are its weights and what each layer keeps of a sequence.
 
-It says what a model takes of memory and what a pass reads. Readers make it of ``config.json``, of GGUF and safetensors
+It says what memory a model occupies and what a pass reads. Readers make it of ``config.json``, of GGUF and safetensors
 headers; :mod:`~hetgym.graph.mixes` gives its weights formats.
 """
 
@@ -75,7 +75,7 @@ class Layer:
 
     @property
     def experts(self) -> tuple[Weight, ...]:
-        """The weights of which a token reads some experts only."""
+        """The weights of experts; a token reads some of these only."""
         return tuple(weight for weight in self.weights if weight.role.endswith("_exps"))
 
     @property

@@ -19,14 +19,14 @@ _AROUND = {  # family -> modules before the layers, and behind them
     "falcon": (("transformer.word_embeddings", "transformer.rotary_emb"), ("transformer.ln_f", "lm_head")),
     "gpt_neox": (
         ("gpt_neox.embed_in", "gpt_neox.emb_dropout", "gpt_neox.rotary_emb"),
-        ("gpt_neox.final_layer_norm", "embed_out"),
+        ("gpt_neox.final_layer_norm", "lm_head"),
     ),
 }  # fmt: skip
 _USUAL = ("model.embed_tokens", "model.rotary_emb"), ("model.norm", "lm_head")
 
 
 def flags(target: str, site: Site, split: Split, model: LanguageModel) -> str:
-    """What makes a program follow a split: arguments, settings or a file's content."""
+    """Arguments, settings or the content of a file with which a program follows a split."""
     return _WRITERS[target](site, split, model)
 
 

@@ -150,7 +150,7 @@ def _away(size: FloatArray, first: int, end: int, short: float) -> tuple[int, ..
 
 
 def _extra(site: Site, group: Sequence[int], chosen: FloatArray) -> FloatArray:
-    """[n] what experts on the CPU cost beside those on the group [s]."""
+    """[n] additional time of experts on the CPU [s]."""
     assert site.cpu is not None
     there = site.cpu_times()[1]
     return np.asarray(there + 2 * site.hop(group, (site.cpu,)) - chosen)

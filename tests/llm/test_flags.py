@@ -1,0 +1,157 @@
+"""Flags: accepted by the programs where they run here, else by the grammar of their documentation."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from hetgym import Platform
+from hetgym.errors import ConfigError
+from hetgym.graph.from_config import from_config
+from hetgym.graph.model_names import load_language_model
+from hetgym.llm import LlmPlan, plan_llm
+from hetgym.llm.given import given_split, layer_rule
+from hetgym.llm.parts import Load
+from hetgym.llm.planning import _Planner
+from hetgym.llm.rules import rules_of
+from hetgym.topology import find_platform
+
+SMALL = {"hidden_size": 64, "num_hidden_layers": 6, "num_attention_heads": 4, "vocab_size": 1000}
+CARDS = "3060 + 2080 + 1660 Super, 64GB ddr4-3200"
+
+
+def _site(platform: Platform, model: str, quant: str = "") -> Any:
+    planner = _Planner(load_language_model(model, quant), platform, rules_of("llama.cpp"), "llama.cpp", {})
+    return planner.sites(Load(4096), tensor=False)[-1]
+
+
+@pytest.mark.parametrize(
+    ("layers", "offloaded", "shares", "counts"),
+    [
+        (56, 33, [15, 15, 3], [24, 15, 15, 3]),
+        (100, 101, [26, 25, 25, 25], [0, 26, 25, 25, 25]),
+        (64, 99, [1, 1], [0, 33, 32]),
+        (64, 99, [0.49, 0.51], [0, 32, 33]),
+        (32, 0, [1], [33, 0]),
+        (32, 1, [1], [32, 1]),
+    ],
+)
+def test_the_rule_of_llama_cpp(layers: int, offloaded: int, shares: list[float], counts: list[int]) -> None:
+    found = layer_rule(layers, offloaded, shares) if offloaded else [-1] * (layers + 1)
+    assert [found.count(k) for k in range(-1, len(shares))] == counts
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "qwen2.5-32b", "mixtral-8x7b", "qwen3-30b-a3b", "qwen3-0.6b"])
+@pytest.mark.parametrize("context", [2048, 16_384])
+def test_llama_cpp_does_what_its_flags_say(model: str, context: int) -> None:
+    """Read back by llama.cpp's rule of layers, and by its search for patterns in names of tensors."""
+    platform = find_platform(CARDS)
+    plan = plan_llm(model, platform, quant="Q4_K_M", context=context)
+    found = given_split(plan.flags, "llama.cpp", _site(platform, model, "Q4_K_M"), load_language_model(model))
+    names = [("+".join(platform[k].name for k in stage.devices), stage.first, stage.end) for stage in found.stages]
+    assert tuple(names) == plan.stages
+    experts = sum(device.experts for device in plan.devices if device.name != "cpu")
+    mixed = [i for i, layer in enumerate(load_language_model(model).layers) if layer.experts]
+    on_cpu = [i for stage in plan.stages if stage[0] == "cpu" for i in range(stage[1], stage[2])]
+    assert experts == len(set(mixed) - set(found.away) - set(on_cpu))
+
+
+def _by_accelerate(config: dict[str, Any]) -> LlmPlan:
+    return plan_llm(
+        from_config(config), find_platform("2x RTX 3060, 64GB ddr4-3200"), target="accelerate", reserve=11e9
+    )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "llama", "intermediate_size": 128, **SMALL},
+        {"model_type": "qwen2", "intermediate_size": 128, "tie_word_embeddings": True, **SMALL},
+        {"model_type": "mixtral", "intermediate_size": 128, "num_local_experts": 4, "num_experts_per_tok": 2, **SMALL},
+        {"model_type": "gpt2", "n_embd": 64, "n_layer": 6, "n_head": 4, "vocab_size": 1000, "n_positions": 64},
+        {"model_type": "falcon", "multi_query": True, **SMALL},
+        {"model_type": "gpt_neox", "intermediate_size": 128, **SMALL},
+    ],
+    ids=lambda config: config["model_type"],
+)
+def test_accelerate_accepts_its_map(config: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    modeling = pytest.importorskip("accelerate.utils.modeling")
+    with torch.device("meta"):
+        kind = transformers.AutoConfig.for_model(**config)
+        module = transformers.AutoModelForCausalLM.from_config(kind)
+    found = json.loads(_by_accelerate(config).flags)
+    modeling.check_device_map(module, found)
+    paths = [path for path, _ in module.named_modules()]
+    assert all(path in paths for path in found)
+
+
+@pytest.mark.parametrize("target", ["vllm", "pipelining", "megatron", "onnxruntime", "ollama", "exo"])
+def test_flags_follow_the_grammar(target: str) -> None:
+    platform = find_platform("3090 + 3090 + 3060, 128GB ddr4-3200")
+    plan = plan_llm("qwen2.5-32b", platform, quant="int8" if target != "ollama" else "Q4_K_M", target=target)
+    layers = sum(end - first for _, first, end in plan.stages)
+    assert layers == 64
+    if target == "vllm":
+        sizes = [end - first for _, first, end in plan.stages]
+        listed = re.search(r"VLLM_PP_LAYER_PARTITION=([\d,]+) ", plan.flags)
+        assert listed is None or [int(x) for x in listed[1].split(",")] == sizes
+        ways = plan.stages[0][0].count("+") + 1
+        assert len(sizes) == 1 or f"--pipeline-parallel-size {len(sizes)}" in plan.flags
+        assert ways == 1 or f"--tensor-parallel-size {ways}" in plan.flags
+    elif target == "pipelining":
+        points = re.findall(r'"model\.layers\.(\d+)": SplitPoint\.BEGINNING', plan.flags)
+        assert [int(point) for point in points] == [first for _, first, _ in plan.stages[1:]]
+    elif target == "megatron":
+        layout = re.search(r'--pipeline-model-parallel-layout "E(t\*\d+(?:\|t\*\d+)*)L"', plan.flags)
+        assert layout is not None
+        assert sum(int(n) for n in re.findall(r"t\*(\d+)", layout[1])) == 64
+    elif target == "onnxruntime":
+        assert re.fullmatch(r'session\.resource_cuda_partitioning_settings="\d+,\S+\.csv"', plan.flags)
+    elif target == "ollama":
+        assert re.search(r"^PARAMETER num_gpu \d+$", plan.flags, re.MULTILINE)
+
+
+def test_another_order_of_cards_is_named() -> None:
+    platform = find_platform("2x RTX 3060 + RX 7900 XTX, 64GB ddr4-3200")
+    plan = plan_llm("qwen2.5-14b", platform, quant="Q8_0", context=1024)
+    assert [name for name, _, _ in plan.stages] == ["gpu2"]
+    assert "--device ROCm2" in plan.flags
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("-ngl x", "-ngl is 'x'; it must be a whole number"),
+        ("-ts 1,2,3,4", "-ts '1,2,3,4' does not fit 3 GPUs"),
+        ("-ts a", "-ts has the share 'a'; it must be a number"),
+        ("--device CUDA7", "--device 'CUDA7' names a GPU that the platform lacks"),
+        ("-ot 'ffn=CUDA0'", "-ot 'ffn=CUDA0': only rules that end in =CPU are understood"),
+        ("-ot '(=CPU'", "-ot '(=CPU' is not a regular expression"),
+        ("-ngl 'a", 'the arguments "-ngl \'a" are not quoted right'),
+        ("a" * 100_000, "the given split must be a text of at most 65536 characters"),
+    ],
+)
+def test_given_splits_that_are_not_ones(given: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_llm("llama-3.1-8b", find_platform(CARDS), quant="Q4_K_M", given=given)
+    assert str(caught.value).startswith(message)
+
+
+def test_given_partitions_and_maps() -> None:
+    platform = find_platform("2x RTX 3090, 64GB ddr4-3200")
+    half = plan_llm("llama-3.1-8b", platform, target="vllm", given="VLLM_PP_LAYER_PARTITION=20,12").given
+    assert half is not None and half.fits
+    assert [device.layers for device in half.devices] == [0, 20, 12]
+    layers = {f"model.layers.{i}": "cpu" if i < 2 else i % 2 for i in range(32)}
+    mapped = plan_llm("llama-3.1-8b", platform, target="accelerate", given=json.dumps(layers)).given
+    assert mapped is not None
+    assert [device.layers for device in mapped.devices] == [2, 15, 15]
+    assert mapped.of_best < 0.6
+    assert mapped.change is not None
+    for text in ("1,2", '{"model.layers.0": 7}', "{", "[]"):
+        with pytest.raises(ConfigError):
+            plan_llm("llama-3.1-8b", platform, target="vllm", given=text)
