@@ -351,7 +351,10 @@ class _Planner:
         """Why nothing fits, in one sentence."""
         parts = parts_of(self.model, load)
         weights = float(parts.table + parts.head - parts.tied + (parts.dense + parts.experts).sum())
-        cache, buffers = float(parts.cache.sum()), self.rules.buffers(parts, load, SPLIT_MASKS if len(self.gpus) > 1 else self.masks)
+        cache, buffers = (
+            float(parts.cache.sum()),
+            self.rules.buffers(parts, load, SPLIT_MASKS if len(self.gpus) > 1 else self.masks),
+        )
         pools = self.platform.memory_pool
         usable = [k for k in range(len(self.platform)) if k in self.gpus or self.rules.cpu]
         room = sum(max(self.room[k] for k in usable if pools[k] == pool) for pool in {pools[k] for k in usable})

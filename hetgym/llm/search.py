@@ -5,7 +5,8 @@ is how many groups of each kind are used, the kind that was used last, and how m
 device or a cut that fills devices in order could do is among the splits, so no answer is worse.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -33,6 +34,10 @@ class Split(NamedTuple):
 _NONE = -1  # kind before the first
 _CPU = -2  # kind of the CPU
 
+_Key = tuple[tuple[int, ...], int]  # groups of each kind that are used, and the kind that was used last
+
+MOST_STATES = 2048  # Most ways to use groups of each kind; beyond them the devices keep their order
+
 PENALTIES = (0.0, *(10.0**k for k in range(-12, 1)))
 """Seconds for each byte on the CPU, tried in turn until what is there fits."""
 
@@ -50,11 +55,11 @@ class _Table(NamedTuple):
 
 def best_split(site: Site, by_bytes: bool = False) -> Split | None:
     """The split of least decoding time, or the one with the fewest bytes on the CPU; None if none fits."""
-    tables: list[_Table] = []
+    kinds = site.kinds if _states(site.kinds) <= MOST_STATES else tuple((k,) for k in range(len(site.groups)))
     for penalty in PENALTIES if not by_bytes else (1.0,):
         weight = 1e-9 if by_bytes else 1.0
-        tables = [_table(site, site.groups[kind[0]], weight, penalty) for kind in site.kinds]
-        found = _search(site, tables, weight, penalty)
+        tables = [_table(site, site.groups[kind[0]], weight, penalty) for kind in kinds]
+        found = _search(site, kinds, tables, weight, penalty)
         if found is None:
             return None
         if fits(site, found):
@@ -156,45 +161,75 @@ def _extra(site: Site, group: Sequence[int], chosen: FloatArray) -> FloatArray:
     return np.asarray(there + 2 * site.hop(group, (site.cpu,)) - chosen)
 
 
-def _search(site: Site, tables: list[_Table], weight: float, penalty: float) -> Split | None:
-    n, kinds = len(site.parts.dense), site.kinds
+def _search(
+    site: Site, kinds: Sequence[tuple[int, ...]], tables: list[_Table], weight: float, penalty: float
+) -> Split | None:
+    n = len(site.parts.dense)
     cpu = () if site.cpu is None else (site.cpu,)
     on_cpu = _cpu_costs(site, weight, penalty) if cpu and site.rules.cpu else None
     start = np.full(n + 1, np.inf)
     start[0] = 0.0
-    none = tuple(0 for _ in kinds)
-    states: dict[tuple[tuple[int, ...], int], FloatArray] = {(none, _NONE): start}
+    states: dict[_Key, FloatArray] = {_begin(kinds, _NONE): start}
     if on_cpu is not None and site.rules.cpu == "first":
-        states[none, _CPU] = np.where(np.arange(n + 1) > 0, on_cpu[0], np.inf)
-    came: dict[tuple[tuple[int, ...], int], tuple[list[int], list[tuple[tuple[int, ...], int]]]] = {}
-    order = TURN * float(min(table.cost[np.isfinite(table.cost)].max(initial=0.0) for table in tables))
-    hops = {
-        (i, j): weight * site.hop(cpu if i == _CPU else site.groups[kinds[i][0]], site.groups[kinds[j][-1]])
-        + (order if i > j else 0.0)
+        states[_begin(kinds, _CPU)] = np.where(np.arange(n + 1) > 0, on_cpu[0], np.inf)
+    came: dict[_Key, tuple[list[int], list[_Key]]] = {}
+    hops = _hops(site, kinds, tables, weight)
+    for key, before in _steps(kinds, site.rules.gpus):
+        j, known = key[1], [state for state in before if state in states]
+        if not known:
+            continue
+        reached = np.stack(
+            [(states[state] + hops.get((state[1], j), 0.0))[:, None] + tables[j].cost for state in known]
+        )
+        flat = reached.reshape(-1, n + 1)
+        at = flat.argmin(axis=0)
+        best = flat[at, np.arange(n + 1)]
+        if np.isfinite(best).any():
+            states[key] = best
+            came[key] = ((at % (n + 1)).tolist(), [known[k] for k in (at // (n + 1)).tolist()])
+    return _end(site, kinds, tables, states, came, on_cpu, weight)
+
+
+def _begin(kinds: Sequence[tuple[int, ...]], last: int) -> _Key:
+    """The state before any group is used."""
+    return (0,) * (len(kinds) if _states(kinds) <= MOST_STATES else 1), last
+
+
+def _states(kinds: Sequence[tuple[int, ...]]) -> int:
+    """Ways to use some groups of each kind."""
+    return math.prod(len(kind) + 1 for kind in kinds)
+
+
+def _steps(kinds: Sequence[tuple[int, ...]], most: int) -> Iterator[tuple[_Key, list[_Key]]]:
+    """States, and those from which each is reached, in an order that knows these before it.
+
+    With many kinds the groups keep the platform's order, and a state is the last group that is used.
+    """
+    starts = [_begin(kinds, last) for last in (_NONE, _CPU)]
+    if _states(kinds) > MOST_STATES:
+        for j in range(len(kinds)):
+            yield ((j + 1,), j), starts + [((i + 1,), i) for i in range(j) if most > 1]
+        return
+    for used in product(*(range(len(kind) + 1) for kind in kinds)):
+        for j, count in enumerate(used if 0 < sum(used) <= most else ()):
+            if count:
+                before = (*used[:j], count - 1, *used[j + 1 :])
+                yield (used, j), [(before, i) for i in (_NONE, _CPU, *range(len(kinds)))]
+
+
+def _hops(
+    site: Site, kinds: Sequence[tuple[int, ...]], tables: list[_Table], weight: float
+) -> dict[tuple[int, int], float]:
+    """Cost of the activations from one kind, or the CPU, to another, and of another order than the platform's."""
+    cpu = () if site.cpu is None else (site.cpu,)
+    whole = min((float(table.cost[np.isfinite(table.cost)].max(initial=0.0)) for table in tables), default=0.0)
+    groups = [site.groups[kind[0]] for kind in kinds]
+    return {
+        (i, j): weight * site.hop(cpu if i == _CPU else groups[i], site.groups[kinds[j][-1]])
+        + (TURN * whole if i > j else 0.0)
         for i in (_CPU, *range(len(kinds)))
         for j in range(len(kinds))
     }
-    limit = site.rules.gpus
-    for used in product(*(range(len(kind) + 1) for kind in kinds)):
-        if not 0 < sum(used) <= limit:
-            continue
-        for j, count in enumerate(used):
-            if not count:
-                continue
-            before = (*used[:j], count - 1, *used[j + 1 :])
-            best, source, origin = np.full(n + 1, np.inf), np.zeros(n + 1, int), np.zeros(n + 1, int)
-            lasts = [i for i in (_NONE, _CPU, *range(len(kinds))) if (before, i) in states]
-            for number, i in enumerate(lasts):
-                reached = states[before, i][:, None] + hops.get((i, j), 0.0) + tables[j].cost
-                at = reached.argmin(axis=0)
-                value = reached[at, np.arange(n + 1)]
-                better = value < best
-                best, source = np.where(better, value, best), np.where(better, at, source)
-                origin = np.where(better, number, origin)
-            if np.isfinite(best).any():
-                states[used, j] = best
-                came[used, j] = (source.tolist(), [(before, lasts[k]) for k in origin.tolist()])
-    return _end(site, tables, states, came, on_cpu, weight)
 
 
 def _cpu_costs(site: Site, weight: float, penalty: float) -> tuple[FloatArray, FloatArray]:
@@ -213,9 +248,10 @@ def _cpu_costs(site: Site, weight: float, penalty: float) -> tuple[FloatArray, F
 
 def _end(
     site: Site,
+    kinds: Sequence[tuple[int, ...]],
     tables: list[_Table],
-    states: dict[tuple[tuple[int, ...], int], FloatArray],
-    came: dict[tuple[tuple[int, ...], int], tuple[list[int], list[tuple[tuple[int, ...], int]]]],
+    states: dict[_Key, FloatArray],
+    came: dict[_Key, tuple[list[int], list[_Key]]],
     on_cpu: tuple[FloatArray, FloatArray] | None,
     weight: float,
 ) -> Split | None:
@@ -227,7 +263,7 @@ def _end(
         if value[n] < best:
             best, where = float(value[n]), (key, n)
         if on_cpu is not None and site.rules.cpu == "last" and key[1] != _CPU:
-            hop = 0.0 if key[1] == _NONE else weight * site.hop(site.groups[site.kinds[key[1]][0]], cpu)
+            hop = 0.0 if key[1] == _NONE else weight * site.hop(site.groups[kinds[key[1]][0]], cpu)
             total = value[:n] + hop + on_cpu[1][:n]
             at = int(total.argmin())
             if total[at] < best:
@@ -245,7 +281,7 @@ def _end(
         key, at = origins[at], first
     if key[1] == _CPU:
         runs.append((_CPU, 0, at))
-    left = [list(kind) for kind in site.kinds]
+    left = [list(kind) for kind in kinds]
     stages: list[Stage] = []
     for kind, first, end in reversed(runs):
         devices = cpu if kind == _CPU else site.groups[left[kind].pop(0)]
