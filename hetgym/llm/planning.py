@@ -125,7 +125,7 @@ def plan_llm(
         model: a name or a file, see :func:`~hetgym.graph.model_names.load_language_model`.
         platform: a platform, a preset, a file or a description of a machine.
         target: a key of :data:`~hetgym.llm.rules.TARGETS`.
-        context: tokens that the caches hold, or ``max`` for the most that fit without the CPU.
+        context: tokens that the caches hold, or ``max`` for the most that fit, without the CPU if the model fits so.
         quant: format of the weights, such as ``Q4_K_M``; as stored by default.
         cache: format of cached keys and values, or two with a comma, such as ``q8_0,q4_0``.
         batch: sequences that are decoded at once.
@@ -152,7 +152,7 @@ def plan_llm(
     load = Load(tokens, key, value, batch, step)
     planner = _Planner(found, machine, rules, target, _reserves(machine, reserve))
     if most:
-        load = load._replace(context=planner.largest(load, 0.0))
+        load = load._replace(context=planner.longest(load))
     if planner.best(load) is None:
         planner.room = planner.whole
     plan = planner.answer(load)
@@ -267,9 +267,13 @@ class _Planner:
                 high = middle - 1
         return min(256 * low, self.model.positions or MOST_CONTEXT)
 
+    def longest(self, load: Load) -> int:
+        """The largest context without the CPU or, if no context fits so, with it; 1 if none fits."""
+        return self.largest(load, 0.0) or self.largest(load, float("inf")) or 1
+
     def answer(self, load: Load) -> LlmPlan:
         """The best split, beside others."""
-        found = self.best(load) if load.context else None
+        found = self.best(load)
         if found is None:
             raise OutOfMemory(self._missing(load))
         seconds, site, split = found
@@ -315,15 +319,15 @@ class _Planner:
 
     def _shares(self, site: Site, split: Split) -> tuple[DeviceShare, ...]:
         weights, caches, buffers = usage(site, split)
-        away = set(split.away)
+        held, pools, away = weights + caches + buffers, self.platform.memory_pool, set(split.away)
         found = []
         for k, device in enumerate(self.platform):
             own = [i for stage in split.stages if k in stage.devices for i in range(stage.first, stage.end)]
             mixed = [i for i in own if site.parts.experts[i] and i not in away]
             experts = len(mixed) + (len(away) if k == site.cpu else 0)
-            held = weights[k] + caches[k] + buffers[k]
-            reserve = self.capacity[k] - self.room[k]
-            sums = (weights[k], caches[k], buffers[k], reserve, self.room[k] - held)
+            pool = [i for i, own_pool in enumerate(pools) if own_pool == pools[k]]
+            free = min(site.room[k] - held[k], max(site.room[i] for i in pool) - held[pool].sum())
+            sums = (weights[k], caches[k], buffers[k], self.capacity[k] - site.room[k], free)
             found.append(DeviceShare(device.name, len(own), experts, *map(float, sums)))
         return tuple(found)
 
