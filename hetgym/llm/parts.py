@@ -25,6 +25,7 @@ class Parts(NamedTuple):
     dense: FloatArray  # [n] weights that are not of experts [byte]
     experts: FloatArray  # [n] weights of experts [byte]
     cache: FloatArray  # [n] cache and state [byte]
+    kv_heads: FloatArray  # [n] heads of keys and values, at least 1
     cached: FloatArray  # [n] numbers of the caches that a step of decoding reads
     attention: FloatArray  # [n] FLOPs of attention in it
     chosen: FloatArray  # [n] bytes of experts that it reads
@@ -53,6 +54,7 @@ def parts_of(model: LanguageModel, load: Load) -> Parts:
         dense=held,
         experts=of_experts,
         cache=cache,
+        kv_heads=np.array([float(max(1, layer.kv_heads or layer.heads)) for layer in model.layers]),
         cached=np.array([_cached(x, load) for x in model.layers]),
         attention=np.array([_attention(x, load) for x in model.layers]),
         chosen=of_experts * shares,

@@ -77,7 +77,7 @@ def usage(site: Site, split: Split) -> tuple[FloatArray, FloatArray, FloatArray]
         moved = sum(parts.experts[i] for i in split.away if stage.first <= i < stage.end)
         for k in stage.devices:
             weights[k] += (each[layers].sum() - moved + (parts.head if last else 0.0)) / ways
-            caches[k] += parts.cache[layers].sum() / ways
+            caches[k] += site.cache(stage.devices)[layers].sum()
             if k != cpu:
                 buffers[k] = site.rules.buffers(parts, site.load, site.masks)
     if cpu is not None:
@@ -115,9 +115,9 @@ def _table(site: Site, group: Sequence[int], weight: float, penalty: float) -> _
     parts, n, ways = site.parts, len(site.parts.dense), len(group)
     alone, chosen = site.layer_times(group)
     own = np.concatenate([[0.0], np.cumsum(alone + chosen)]) * weight
-    held = np.concatenate([[0.0], np.cumsum(parts.dense + parts.experts + parts.cache)])
+    held = np.concatenate([[0.0], np.cumsum((parts.dense + parts.experts) / ways + site.cache(group))])
     cost = np.full((n + 1, n + 1), np.inf)
-    need = (held[None, :] - held[:, None]) / ways - site.free(group)
+    need = held[None, :] - held[:, None] - site.free(group)
     need[:, n] += parts.head / ways
     if not site.rules.table_on_cpu:
         need[0] += parts.table / ways

@@ -109,6 +109,10 @@ class Site:
         device = self.platform[min(group, key=lambda k: self.platform[k].memory_bandwidth)]
         return read_seconds(device, self.parts.head / len(group))
 
+    def cache(self, group: Sequence[int]) -> FloatArray:
+        """[n] bytes of each layer's cache on a device of a group; heads that are fewer than its devices are copied."""
+        return np.asarray(self.parts.cache / np.minimum(len(group), self.parts.kv_heads))
+
     def free(self, group: Sequence[int]) -> float:
         """Least memory of a device of a group for weights and caches [byte]."""
         return min(self.room[k] for k in group) - self.rules.buffers(self.parts, self.load, self.masks)
