@@ -253,7 +253,7 @@ def plain(bias: bool | str = True) -> Part:
 def mixture(
     count: str, width: str = "moe_intermediate_size", shared: str = "", shared_gate: bool = False, bias: bool = False
 ) -> Part:
-    """Experts of which a token passes some, shared ones, and dense layers among them; arguments are keys."""
+    """Experts, each for some tokens, shared experts, and dense layers among the layers; arguments are keys."""
 
     def part(keys: Keys, at: str, i: int) -> Layer:
         e = keys.whole(count, default=0 if count == "n_routed_experts" else None, most=MOST_EXPERTS)
