@@ -76,7 +76,7 @@ def from_safetensors(path: str | os.PathLike[str]) -> LanguageModel:
     title = plain(folder.resolve().name)
     model = from_document(_unquantised(document) if complete else document, where, title)
     if not there:
-        _check_size(index, model, document, str(file))
+        _check_size(index, model, document, str(folder / INDEX if file.is_dir() else file))
         return model
     found = _stored(there, model.family)
     dtypes = {weight.name: weight.dtype for weight in model.weights}
@@ -186,13 +186,20 @@ def _format(stored: _Stored, numbers: int, where: str) -> str:
             )
         return FLOATS[dtype]
     bits = 8 * stored.bytes / numbers
-    hint = next((name for part, name in PACKED.items() if any(part in one for one in stored.parts)), "")
-    widths = {name: 8 * DTYPE_BYTES[name] for name, one in FORMATS.items() if one.ggml < 0 or name.endswith("fp4")}
-    widths |= {kind: 8.0 * DTYPE_BYTES[kind] for kind in ("float32", "bfloat16", "int8", "float8")}
-    hint = next((FLOATS[d] for d in ("I8", "F8_E4M3", "F8_E5M2") if d in stored.dtypes), hint)
-    best = min(widths, key=lambda name: (round(abs(widths[name] - bits), 9), not name.startswith(hint or "-")))
+    hint = next((name for part, name in PACKED.items() if any(part in one for one in stored.parts)), "-")
+    widths = {name: 8 * DTYPE_BYTES[name] for name in _candidates(stored.dtypes)}
+    best = min(widths, key=lambda name: (round(abs(widths[name] - bits), 9), not name.startswith(hint)))
     if abs(widths[best] - bits) > _TOLERANCE * widths[best]:
         raise GraphError(
             f"{where}: {shown(plain(stored.module))} takes {bits:.3g} bits a weight, as none of the known formats does"
         )
     return best
+
+
+def _candidates(dtypes: set[str]) -> list[str]:
+    """Formats that parts of some dtypes may make up."""
+    found = [name for name, one in FORMATS.items() if one.ggml < 0 or name.endswith("fp4")]
+    if not any(dtype.startswith("F8_E") and dtype != "F8_E8M0" for dtype in dtypes):
+        found.remove("fp8_128")
+        return [*found, "float32", "bfloat16", *(["int8"] if "I8" in dtypes else [])]
+    return [*found, "float32", "bfloat16", "float8"]
