@@ -38,7 +38,7 @@ PACES = {
 CACHE_SHARES = {"float32": 1.0, "float16": 1.0, "bfloat16": 1.0, "float8": 1.0, "q8_0": 0.85}
 """Format of a cache -> speed at which its numbers are read, over that of 16 bits; :data:`SLOW_CACHE` of all others.
 
-Quantised caches are converted as they are read: they save memory, not time.
+Quantised caches are converted while they are read: they save memory, not time.
 """
 
 SLOW_CACHE = 0.75

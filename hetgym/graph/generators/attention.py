@@ -3,9 +3,11 @@
 Each function returns None, and takes no weight, if the weights do not have the shapes that it needs.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from hetgym.graph.generators.blocks import attend, heads_of, merged, read_cache
+from hetgym.graph.generators.blocks import attend, heads_of, linear, merged, read_cache
 from hetgym.graph.generators.network import Value
 from hetgym.graph.generators.run import Run, Stock
 from hetgym.graph.language_model import Layer
@@ -77,58 +79,93 @@ def _attended(run: Run, own: str, q: Value, keys: list[Value], layer: Layer, sto
         held, layer = [], source
     width = keys[1].tensor.shape[-1]
     return attend(
-        run.net, own, q, keys, held, run.shape, causal=True, width=width, extra=extra, window=layer.window
-    )  # fmt: skip
+        run.net,
+        own,
+        q,
+        keys,
+        held,
+        run.shape,
+        causal=True,
+        width=width,
+        extra=extra,
+        window=layer.window,
+    )
+
+
+class _Latent(NamedTuple):
+    """Sizes of latent attention."""
+
+    vector: int  # numbers of the cached vector that keys and values are made of
+    plain: int  # numbers of a key that are made of it
+    turned: int  # numbers of a key that are rotated, which all heads share
+    value: int  # numbers of a value
 
 
 def latent(run: Run, own: str, x: Value, layer: Layer, stock: Stock) -> Value | None:
     """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434).
 
-    All heads share one cached vector. A step of decoding attends to it directly: what would make keys of it is applied
-    to the queries, and what would make values of it to the results. Other phases make keys and values.
+    All heads share one cached vector. A step of decoding attends to it directly: the weight that would make keys of it
+    is applied to the queries, and the one that would make values to the results. Other phases make keys and values.
     """
-    net, decodes = run.net, run.shape.phase == "decode"
     sizes = _latent_sizes(x.tensor.shape[-1], layer, stock)
     if sizes is None:
         return None
-    c, nope, rope, v = sizes
-    batch, tokens, a = run.shape.batch, run.shape.tokens, layer.heads
+    batch, tokens = run.shape.batch, run.shape.tokens
     if stock.shape("attn_q_a"):
         y = run.project(stock, "attn_q_a", own + "q_a_proj", x)
         y = run.norm(stock, "attn_q_a_norm", own + "q_a_layernorm", y)
         y = run.project(stock, "attn_q_b", own + "q_b_proj", y)
     else:
         y = run.project(stock, "attn_q", own + "q_proj", x)
-    q, turned = net.add(own + "q_heads", "View", [y], (batch, a, tokens, nope), (batch, a, tokens, rope))
+    parts = [(batch, layer.heads, tokens, size) for size in (sizes.plain, sizes.turned)]
+    q, turned = run.net.add(own + "q_heads", "View", [y], *parts)
     turned = run.rotated(own + "q_rotary", turned)
     y = run.project(stock, "attn_kv_a_mqa", own + "kv_a_proj_with_mqa", x)
-    vector, key = net.add(own + "kv_a_split", "View", [y], (batch, tokens, c), (batch, 1, tokens, rope))
+    shapes = (batch, tokens, sizes.vector), (batch, 1, tokens, sizes.turned)
+    vector, key = run.net.add(own + "kv_a_split", "View", [y], *shapes)
     vector = run.norm(stock, "attn_kv_a_norm", own + "kv_a_layernorm", vector)
     key = run.rotated(own + "k_rotary", key)
-    of_keys, of_values = _latent_weights(own, a, c, nope, v, stock)
+    weights = _latent_weights(own, layer.heads, sizes, stock)
     held = run.held(own, layer)
-    if decodes:
-        absorbed = net.one(own + "k_b_proj", "MatMul", [q, of_keys], (batch, a, tokens, c))
-        q = net.one(own + "q_join", "View", [absorbed, turned], (batch, a, tokens, c + rope))
-        key = net.one(own + "kv_join", "View", [vector, key], (batch, 1, tokens, c + rope))
-        (done,) = net.add(own + "cache", "TensorScatter", [*held, key], (0,))
-        y = net.one(own + "sdpa", "Attention", [q, *held, done], (batch, a, tokens, c), is_causal=0)
-        y = merged(net, own, net.one(own + "v_b_proj", "MatMul", [y, of_values], (batch, a, tokens, v)))
-        return run.project(stock, "attn_output", own + "o_proj", y)
-    if held:
-        joined = net.one(own + "kv_join", "View", [vector, key], (batch, 1, tokens, c + rope))
-        net.add(own + "cache", "TensorScatter", [*held, joined], (0,))
-    wide = net.one(own + "k_b_proj", "Gemm", [vector, _flat(of_keys)], (batch, tokens, a * nope), transB=1)
-    q = net.one(own + "q_join", "View", [q, turned], (batch, a, tokens, nope + rope))
-    keys = net.one(own + "k_heads", "View", [wide, key], (batch, a, tokens, nope + rope))
-    wide = net.one(own + "v_b_proj", "Gemm", [vector, _flat(of_values)], (batch, tokens, a * v), transB=1)
-    values = heads_of(net, own + "v_heads", wide, a, v)
-    y = attend(net, own, q, [keys, values], [], run.shape, causal=True, width=v)
+    attended = _absorbed if run.shape.phase == "decode" else _expanded
+    y = attended(run, own, (q, turned), (vector, key), weights, held)
     return run.project(stock, "attn_output", own + "o_proj", y)
 
 
-def _latent_sizes(inner: int, layer: Layer, stock: Stock) -> tuple[int, int, int, int] | None:
-    """Numbers of the latent vector, of the parts of a key that are not rotated and that are, and of a value."""
+Pair = tuple[Value, Value]
+
+
+def _absorbed(run: Run, own: str, q: Pair, k: Pair, weights: tuple[Tensor, Tensor], held: Sequence[Tensor]) -> Value:
+    """Attention of a step to the cached vectors."""
+    net, (batch, a, tokens, _) = run.net, q[0].tensor.shape
+    c, width = k[0].tensor.shape[-1], held[0].shape[-1]
+    absorbed = net.one(own + "k_b_proj", "MatMul", [q[0], weights[0]], (batch, a, tokens, c))
+    query = net.one(own + "q_join", "View", [absorbed, q[1]], (batch, a, tokens, width))
+    key = net.one(own + "kv_join", "View", k, (batch, 1, tokens, width))
+    (done,) = net.add(own + "cache", "TensorScatter", [*held, key], (0,))
+    y = net.one(own + "sdpa", "Attention", [query, *held, done], (batch, a, tokens, c), is_causal=0)
+    value = weights[1].shape[-1]
+    return merged(net, own, net.one(own + "v_b_proj", "MatMul", [y, weights[1]], (batch, a, tokens, value)))
+
+
+def _expanded(run: Run, own: str, q: Pair, k: Pair, weights: tuple[Tensor, Tensor], held: Sequence[Tensor]) -> Value:
+    """Attention to the keys and values of all heads, which are made of the vectors; these fill the cache."""
+    net, (batch, a, tokens, plain) = run.net, q[0].tensor.shape
+    width, value = plain + q[1].tensor.shape[-1], weights[1].shape[-1]
+    if held:
+        joined = net.one(own + "kv_join", "View", k, (batch, 1, tokens, held[0].shape[-1]))
+        net.add(own + "cache", "TensorScatter", [*held, joined], (0,))
+    c = k[0].tensor.shape[-1]
+    flat = [replace(weight, shape=(weight.size // c, c)) for weight in weights]
+    y = linear(net, own + "k_b_proj", k[0], flat[:1])
+    query = net.one(own + "q_join", "View", q, (batch, a, tokens, width))
+    keys = net.one(own + "k_heads", "View", [y, k[1]], (batch, a, tokens, width))
+    values = heads_of(net, own + "v_heads", linear(net, own + "v_b_proj", k[0], flat[1:]), a, value)
+    return attend(net, own, query, [keys, values], [], run.shape, causal=True, width=value)
+
+
+def _latent_sizes(inner: int, layer: Layer, stock: Stock) -> _Latent | None:
+    """The sizes, if the weights agree on them."""
     a, rank = layer.heads, stock.rows("attn_q_a", inner)
     q_rows = stock.rows("attn_q_b", rank) if rank else stock.rows("attn_q", inner)
     both, k_b, v_b = (stock.shape(f"attn_{part}_b") for part in ("kv", "k", "v"))
@@ -144,27 +181,19 @@ def _latent_sizes(inner: int, layer: Layer, stock: Stock) -> tuple[int, int, int
         return None
     rope = layer.key_size - c
     whole = q_rows == a * (nope + rope) and stock.rows("attn_output", a * v) > 0
-    return (c, nope, rope, v) if whole and min(c, nope, rope, v) > 0 else None
+    return _Latent(c, nope, rope, v) if whole and min(c, nope, rope, v) > 0 else None
 
 
-def _latent_weights(own: str, a: int, c: int, nope: int, v: int, stock: Stock) -> tuple[Tensor, Tensor]:
-    """Weights that make keys and values of the latent vector; one weight that makes both is cut in two."""
-    shapes = (a, nope, c), (a, c, v)
+def _latent_weights(own: str, a: int, sizes: _Latent, stock: Stock) -> tuple[Tensor, Tensor]:
+    """Weights that make keys and values of the vector; one weight that makes both is cut in two."""
+    shapes = (a, sizes.plain, sizes.vector), (a, sizes.vector, sizes.value)
     if stock.shape("attn_kv_b"):
-        (both,) = stock.take("attn_kv_b", own + "kv_b_proj")[:1]
-        pair = [both, both]
+        pair = stock.take("attn_kv_b", own)[:1] * 2
     else:
         pair = [stock.take(f"attn_{part}_b", own)[0] for part in "kv"]
     names = (own + "k_b_proj.weight", own + "v_b_proj.weight")
     first, second = (replace(w, shape=s, name=n) for w, s, n in zip(pair, shapes, names, strict=True))
     return first, second
-
-
-def _flat(weight: Tensor) -> Tensor:
-    """The weight of all heads as one of a product with the latent vector."""
-    a, one, other = weight.shape
-    c = one if weight.name.endswith("v_b_proj.weight") else other
-    return replace(weight, shape=(weight.size // c, c))
 
 
 _INPUTS = ("attn_qkv", "attn_gate", "ssm_in", "ssm_ba", "ssm_beta_alpha", "ssm_alpha", "ssm_beta")
@@ -185,9 +214,8 @@ def recurrence(run: Run, own: str, x: Value, layer: Layer, stock: Stock) -> Valu
     gate = found.pop("attn_gate", None)
     norms = stock.take("ssm_norm", own + "norm")
     taps = stock.shape("ssm_conv1d")
-    project = stock.left.pop(f"{stock.prefix}ssm_out.weight")
     state = [Tensor((run.shape.batch, layer.state), "float32", True, own + "state")] if layer.state else []
-    constants = stock.rest(own, "ssm_") + (state if run.shape.phase != "forward" else [])
+    constants = stock.rest(own, "ssm_", "ssm_out") + (state if run.shape.phase != "forward" else [])
     rows = run.shape.batch * run.shape.tokens
     # A number of the state is scaled, read for the key, changed and read for the query: seven operations.
     flops = rows * (7.0 * layer.state + 2.0 * (taps[0] * taps[-1] if taps else 0))
@@ -199,5 +227,4 @@ def recurrence(run: Run, own: str, x: Value, layer: Layer, stock: Stock) -> Valu
     if gate is not None and gate.tensor.shape == shape:
         gate = net.one(own + "gate_act", "Swish", [gate], shape)
         y = net.one(own + "gate_mul", "Mul", [y, gate], shape)
-    stock.left[project.name] = project
     return run.project(stock, "ssm_out", own + "out_proj", y)

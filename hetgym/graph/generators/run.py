@@ -36,9 +36,10 @@ class Stock:
         parts = [(part, self.left.pop(f"{self.prefix}{role}{part}", None)) for part in (".weight", ".bias", "")]
         return [Tensor(w.shape, w.dtype, True, name + part) for part, w in parts if w is not None]
 
-    def rest(self, at: str, begin: str = "") -> list[Tensor]:
-        """All weights that are left whose roles begin with some letters."""
-        names = [name for name in self.left if name.startswith(self.prefix + begin)]
+    def rest(self, at: str, begin: str = "", but: str = "-") -> list[Tensor]:
+        """All weights that are left whose roles begin with some letters, ``but`` one."""
+        start, kept = self.prefix + begin, f"{self.prefix}{but}."
+        names = [name for name in self.left if name.startswith(start) and not name.startswith(kept)]
         found = [self.left.pop(name) for name in names]
         return [Tensor(w.shape, w.dtype, True, at + w.name.removeprefix(self.prefix)) for w in found]
 
