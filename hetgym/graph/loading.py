@@ -1,6 +1,7 @@
 """Loading of a graph by name or from a file of any supported format."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,8 @@ def load_graph(
         return zoo.load(text, size, **_with_dims(text, options))
     if "dims" not in options and text in zoo.MODELS:
         return zoo.load(text, size, **options)
+    if text not in zoo.MODELS and not text.endswith((".pt2", ".json", ".json.gz")):
+        raise _unknown(text)
     if options:
         raise GraphError(
             f"{text}: unknown option {sorted(options)[0]!r}; ONNX models take dims and name, language models dims, "
@@ -69,14 +72,17 @@ def load_graph(
         if size != 1:
             raise GraphError(f"{text}: a saved program keeps the batch that it was exported with; leave batch out")
         return from_pt2(text, strict=strict)
-    if text.endswith((".json", ".json.gz")):
-        return _whole(from_json(Path(text), size), text, strict)
-    if os.sep in text or Path(text).suffix:
-        raise GraphError(
+    return _whole(from_json(Path(text), size), text, strict)
+
+
+def _unknown(text: str) -> Exception:
+    """The error about a source that is neither a name nor a file of a known format."""
+    if os.sep in text or re.fullmatch(r"\.[A-Za-z]\w*", Path(text).suffix):
+        return GraphError(
             f"{text}: neither a name of the zoo nor a file that ends in .onnx, .pt2, .json, .json.gz, .gguf or "
             ".safetensors"
         )
-    raise unknown_name("graph", text, {*zoo.names(), *zoo.language_models(), *model_names()})
+    return unknown_name("graph", text, {*zoo.names(), *zoo.language_models(), *model_names()})
 
 
 def _with_dims(text: str, options: dict[str, Any]) -> dict[str, Any]:

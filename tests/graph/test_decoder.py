@@ -14,6 +14,7 @@ from hetgym.graph.from_config import from_config
 from hetgym.graph.generators.decoder import decoder
 from hetgym.graph.language_model import LanguageModel, Layer, Weight
 from hetgym.graph.mixes import mixed
+from hetgym.graph.transforms import training
 from hetgym.planning.layers import by_layers
 from tests.graph.gguf_files import write_model
 from tests.graph.models import CONFIGS
@@ -200,6 +201,19 @@ def test_graphs_of_configurations_are_planned_saved_and_played(folder: Path) -> 
 def test_load_graph_refuses(folder: Path, options: dict[str, Any], error: type[Exception], sentence: str) -> None:
     with pytest.raises(error, match=sentence):
         load_graph(folder / "config.json", **options)
+
+
+@pytest.mark.parametrize("name", ["qwen2.5-8b", "qwen3-next-8b"])
+def test_unknown_names_get_the_nearest(name: str) -> None:
+    with pytest.raises(UnknownName, match=f"unknown graph '{name}'; did you mean 'qwen"):
+        load_graph(name, phase="decode", quant="Q4_K_M")
+
+
+def test_quantised_weights_are_not_trained(folder: Path) -> None:
+    graph = load_graph(folder / "config.json", sequence=64)
+    assert len(training(graph)) > len(graph)
+    with pytest.raises(GraphError, match="has weights in q4_k, which are not trained; leave quant out"):
+        training(load_graph(folder / "config.json", sequence=64, quant="Q4_K_M"))
 
 
 def test_positions_bound_the_sequence() -> None:
