@@ -44,8 +44,8 @@ def load_graph(
     DataflowGraph('alexnet', 24 operators, 23 edges)
     >>> load_graph("llama-3-8b", batch=4, sequence=1024, phase="prefill")
     DataflowGraph('llama-3-8b-prefill', 676 operators, 867 edges)
-    >>> load_graph("qwen3-8b", phase="decode", sequence=4096, quant="Q4_K_M").model_bytes / 1e9
-    5.627...
+    >>> load_graph("qwen3-8b", phase="decode", sequence=4096, quant="Q4_K_M")
+    DataflowGraph('qwen3-8b-decode', 831 operators, 1010 edges)
     """
     as_path(source, "a graph", GraphError)
     text = os.fspath(source)
