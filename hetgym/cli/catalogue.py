@@ -21,6 +21,23 @@ def graphs() -> list[Entry]:
     return entries
 
 
+def llms() -> list[Entry]:
+    """Language models that are known by their numbers."""
+    from hetgym.graph.model_names import load_language_model, model_names
+
+    loaded = [(name, load_language_model(name)) for name in model_names()]
+    return [
+        {
+            "name": name,
+            "billion parameters": found.parameters / 1e9,
+            "layers": len(found.layers),
+            "experts": found.experts,
+            "context": found.positions,
+        }
+        for name, found in loaded
+    ]
+
+
 def platforms() -> list[Entry]:
     """Platform presets."""
     from hetgym.platform import load_platform, platform_names
@@ -165,7 +182,8 @@ def policies() -> list[Entry]:
 
 
 CATALOGUES: dict[str, Callable[[], list[Entry]]] = {
-    "graphs": graphs, "platforms": platforms, "schedulers": schedulers, "suites": suites, "runtimes": runtimes,
+    "graphs": graphs, "llms": llms, "platforms": platforms, "schedulers": schedulers, "suites": suites,
+    "runtimes": runtimes,
     "costs": costs, "datasets": datasets, "recipes": recipes, "policies": policies, "clusters": clusters,
     "decoders": decoders, "frameworks": frameworks, "planners": planners,
 }  # fmt: skip

@@ -12,8 +12,8 @@ def list_(
     what: Annotated[
         str,
         typer.Argument(
-            help="graphs, platforms, schedulers, suites, runtimes, costs, datasets, recipes or policies; for training "
-            "steps on clusters: clusters, decoders, frameworks or planners."
+            help="graphs, llms, platforms, schedulers, suites, runtimes, costs, datasets, recipes or policies; for "
+            "training steps on clusters: clusters, decoders, frameworks or planners."
         ),
     ] = "",
     imports: ImportOption = None,

@@ -85,6 +85,8 @@ class ModelOptions:
         str, typer.Option(help="Of a language model: forward, prefill or decode. Default: forward, of whole sequences.")
     ] = ""
     dtype: Annotated[str, typer.Option(help="Floating-point format, such as float16. Default: the model's own.")] = ""
+    quant: Annotated[str, typer.Option(help="Of a language model's weights: Q4_K_M, q8_0, …. Default: as stored.")] = ""
+    cache: Annotated[str, typer.Option(help="Of cached keys and values: f16, q8_0, …. Default: that of --dtype.")] = ""
 
     def load(self, model: str, fused: bool = False) -> DataflowGraph:
         """The graph of a model; HetgymError if there is none."""
@@ -92,7 +94,8 @@ class ModelOptions:
         from hetgym.graph.transforms import cast, fuse
 
         options: dict[str, Any] = {"dims": parse_dims(self.dims)} if self.dims else {}
-        options |= {"phase": self.phase} if self.phase else {}
+        given = {"phase": self.phase, "quant": self.quant, "cache": self.cache}
+        options |= {key: value for key, value in given.items() if value}
         graph = load_graph(model, batch=self.batch, **options)
         graph = cast(graph, self.dtype) if self.dtype else graph
         return fuse(graph).graph if fused else graph

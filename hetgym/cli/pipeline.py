@@ -78,7 +78,8 @@ def pipeline(
     if model.endswith(".csv"):
         if any(vars(options).values()) or blocks != "auto":
             raise ConfigError(
-                "--batch, --dims, --phase, --dtype and --blocks belong to models, not to tables of layers"
+                "--batch, --dims, --phase, --dtype, --quant, --cache and --blocks belong to models, not to tables of "
+                "layers"
             )
         case = _of_table(model, devices, stages)
     else:

@@ -18,7 +18,7 @@ from hetgym.costs.gpu import half as gpu_half
 from hetgym.costs.learned import LearnedCosts
 from hetgym.costs.phone import costs as phone
 from hetgym.costs.protocol import CostModel
-from hetgym.costs.rates import NARROW, widened
+from hetgym.costs.rates import NARROW, quantised, widened
 from hetgym.costs.roofline import Roofline
 from hetgym.device import Device
 from hetgym.graph.ops import Operator
@@ -113,7 +113,8 @@ class AutoCosts:
         rates = {dtype: rate for dtype, rate in device.peak_flops.items() if dtype not in NARROW}
         plain = replace(device, peak_flops=rates)
         narrow = _by_half_costs(operators, device)
-        at = [i for i, op in enumerate(operators) if narrow[i] and op.spec.family == "matmul"]
+        found = enumerate(operators)
+        at = [i for i, op in found if narrow[i] and op.spec.family == "matmul" and not quantised(op)]
         return load_costs(device.costs), at, [widened(operators[i], plain, constants=True)[0] for i in at]
 
 

@@ -14,7 +14,7 @@ from hetgym._text import brief
 from hetgym._types import FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.batches import not_below_halves
-from hetgym.costs.explanation import Ledger, Priced
+from hetgym.costs.explanation import Ledger
 from hetgym.costs.features import FEATURES, class_of, described, family_of
 from hetgym.costs.fused import anchor_of
 from hetgym.costs.learned_models.blend import Blend
@@ -26,7 +26,7 @@ from hetgym.costs.learned_models.polynomial import Polynomial
 from hetgym.costs.learned_models.wave import WaveLaw
 from hetgym.costs.rates import widened
 from hetgym.costs.regressor import Regressor
-from hetgym.costs.roofline import Roofline
+from hetgym.costs.roofline import PricedPlain, Roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, unknown_name
 from hetgym.graph.ops import Operator
@@ -63,7 +63,7 @@ class _Alone(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LearnedCosts(artefact.Stored, Priced):
+class LearnedCosts(artefact.Stored, PricedPlain):
     """Run times from models that were fitted to measurements.
 
     seconds = (max(FLOPs / peak, bytes / bandwidth) + floor) · ratio(features)

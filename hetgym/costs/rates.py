@@ -8,6 +8,7 @@ import numpy as np
 from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.device import Device
+from hetgym.graph.formats import FORMATS
 from hetgym.graph.ops import DTYPE_BYTES, Operator, Tensor
 
 FALLBACK: dict[str, tuple[str, ...]] = {
@@ -41,6 +42,11 @@ def rate(device: Device, dtype: str) -> tuple[str, float]:
 def peak_flops(device: Device, dtype: str) -> float:
     """FLOP/s of a device in a dtype, with :data:`FALLBACK` where it states none; 0 if it cannot compute in it."""
     return rate(device, dtype)[1]
+
+
+def quantised(operator: Operator) -> bool:
+    """Whether a constant of an operator is kept in blocks that share scales."""
+    return any(tensor.constant and tensor.dtype in FORMATS for tensor in operator.inputs)
 
 
 def arithmetic(operator: Operator) -> str:

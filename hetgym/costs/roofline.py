@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hetgym._types import FloatArray
-from hetgym.costs.explanation import Explanation, Ledger
-from hetgym.costs.rates import arithmetic, peak_flops, widened
+from hetgym.costs.explanation import Explanation, Ledger, Priced
+from hetgym.costs.rates import arithmetic, peak_flops, quantised, widened
 from hetgym.device import Device
 from hetgym.graph.ops import Operator
 
@@ -86,6 +86,25 @@ def by_roofline(
 
 
 NO_GPU = "the device is not a GPU: the roofline prices it"
+
+QUANTISED = "quantised weights were not measured: the roofline prices operators that read them"
+"""Rule of explanations of models that were fitted to plain numbers."""
+
+
+class PricedPlain(Priced):
+    """Base of cost models that were fitted to plain numbers: the roofline prices operators with quantised constants."""
+
+    def _rows(self, operators: Sequence[Operator], device: Device, ledger: Ledger | None = None) -> FloatArray:
+        packed = np.array([quantised(op) for op in operators], np.bool_)
+        if not packed.any():
+            return super()._rows(operators, device, ledger)
+        rows = np.zeros((len(operators), 3))
+        some = [op for op, own in zip(operators, packed, strict=True) if own]
+        rows[packed] = by_roofline(some, device, ledger, QUANTISED)
+        if not packed.all():
+            plain = [op for op, own in zip(operators, packed, strict=True) if not own]
+            rows[~packed] = super()._rows(plain, device, ledger)
+        return rows
 
 
 def _seconds(operators: Sequence[Operator], device: Device, ledger: Ledger | None = None) -> list[float]:

@@ -253,14 +253,16 @@ def plain(bias: bool | str = True) -> Part:
 def mixture(
     count: str, width: str = "moe_intermediate_size", shared: str = "", shared_gate: bool = False, bias: bool = False
 ) -> Part:
-    """Experts that each token chooses from, shared ones, and dense layers among them; arguments are keys."""
+    """Experts, each for some tokens, shared experts, and dense layers among the layers; arguments are keys."""
 
     def part(keys: Keys, at: str, i: int) -> Layer:
-        e = keys.whole(count, default=0 if count == "n_routed_experts" else None, most=MOST_EXPERTS)
+        names = dict.fromkeys((count, "num_local_experts"))  # transformers 5 writes the second one for some families
+        e = keys.whole(*names, default=0 if count == "n_routed_experts" else None, most=MOST_EXPERTS)
         if not e or _dense(keys, i):
             return gated()(keys, at, i)
         h, f = keys.hidden, keys.whole(width)
-        top = keys.whole("num_experts_per_tok", "experts_per_token", most=e)
+        most = MOST_EXPERTS if keys.missing else e
+        top = keys.whole("num_experts_per_tok", "experts_per_token", most=most)
         weights = matrix(f"{at}ffn_gate_inp", e, h, bias)
         for name, rows, columns in (("gate", f, h), ("up", f, h), ("down", h, f)):
             weights += [Weight(f"{at}ffn_{name}_exps.weight", (e, rows, columns))]

@@ -33,13 +33,21 @@ def from_config(config: str | os.PathLike[str] | Mapping[str, Any], name: str = 
             are the sizes of some other model; or a size out of range.
     """
     if isinstance(config, Mapping):
-        document, where, title = config, "config", ""
-    else:
-        file = as_path(config, "a configuration", GraphError)
-        document, where = parse(read_text(file, LARGEST, GraphError), str(file), GraphError), str(file)
-        title = plain(Path(file).resolve().parent.name)
-        if not isinstance(document, Mapping):
-            raise GraphError(f"{where}: {noun(document)}, not a configuration of a language model")
+        return from_document(config, "config", "", name)
+    file = as_path(config, "a configuration", GraphError)
+    return from_document(read_config(file), str(file), plain(Path(file).resolve().parent.name), name)
+
+
+def read_config(file: Path) -> Mapping[str, Any]:
+    """The mapping that a ``config.json`` holds; GraphError if it is missing, damaged or another document."""
+    document = parse(read_text(file, LARGEST, GraphError), str(file), GraphError)
+    if not isinstance(document, Mapping):
+        raise GraphError(f"{file}: {noun(document)}, not a configuration of a language model")
+    return document
+
+
+def from_document(document: Mapping[str, Any], where: str, title: str, name: str = "") -> LanguageModel:
+    """As :func:`from_config`, for what the file ``where`` in the folder ``title`` holds."""
     inner = document.get("text_config")
     if isinstance(inner, Mapping):
         document = {**document, **inner}

@@ -147,7 +147,7 @@ def _windows(pairs: _Pairs, count: int) -> list[int]:
 
 
 def _without_shared(pairs: _Pairs, layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
-    """The layers; the last ones may read the caches of others."""
+    """The layers; the last ones read the caches of others."""
     own = len(layers) - pairs.one("attention.shared_kv_layers", 0)
     return tuple(
         layer if i < own else Layer(layer.weights, layer.heads, top=layer.top) for i, layer in enumerate(layers)

@@ -1,7 +1,7 @@
 """LanguageModel: a language model by its numbers, which are its weights and what each layer keeps of a sequence.
 
-It says what memory a model occupies and what a pass reads. Readers make it of ``config.json``, of GGUF and safetensors
-headers; :mod:`~hetgym.graph.mixes` gives its weights formats.
+It states the memory that a model needs and the bytes that a pass reads. Readers make it of ``config.json``, of GGUF and
+safetensors headers; :mod:`~hetgym.graph.mixes` gives its weights formats.
 """
 
 import math
@@ -16,6 +16,9 @@ CELLS = 256  # llama.cpp pads caches to multiples of it
 
 CACHE_DTYPES = ("float32", "float16", "bfloat16", "float8", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 """Formats of caches of keys and values."""
+
+CACHE_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "fp8": "float8"}
+"""Other names of formats of caches -> their names here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,19 @@ class Layer:
         """Size of all weights in bytes."""
         return summed(weight.bytes for weight in self.weights)
 
+    def cells(self, context: int, sequences: int = 1, step: int = 512) -> int:
+        """Tokens that the layer's cache has room for, as llama.cpp allocates it.
+
+        A layer with a window keeps the window of each sequence and the tokens of one step.
+
+        Args:
+            context: tokens of all sequences in the cache.
+            sequences: number of sequences in the cache.
+            step: most tokens that are passed at once.
+        """
+        cells = padded(context)
+        return min(cells, padded(self.window * sequences + step)) if self.window else cells
+
     def cache_bytes(
         self,
         context: int,
@@ -92,9 +108,7 @@ class Layer:
         step: int = 512,
         unified: bool = True,
     ) -> float:
-        """Bytes of cache and state on the layer's device, as llama.cpp allocates them.
-
-        A layer with a window keeps the window and the tokens of one step.
+        """Bytes of cache and state on the layer's device, as llama.cpp allocates them; see :meth:`cells`.
 
         Args:
             context: tokens of all sequences in a unified cache, or of each.
@@ -105,9 +119,7 @@ class Layer:
             unified: whether the sequences share one cache.
         """
         streams = 1 if unified else sequences
-        cells = padded(context)
-        if self.window:
-            cells = min(cells, padded(self.window * (sequences if unified else 1) + step))
+        cells = self.cells(context, sequences if unified else 1, step)
         token = self.kv_heads * (self.key_size * DTYPE_BYTES[key] + self.value_size * DTYPE_BYTES[value])
         return streams * cells * token + 4.0 * self.state * sequences
 
@@ -210,3 +222,19 @@ class LanguageModel:
 def padded(context: int) -> int:
     """Cells of a cache for a number of tokens."""
     return -(-context // CELLS) * CELLS
+
+
+def cache_formats(text: str) -> tuple[str, str]:
+    """Formats of cached keys and of values: one for both, or two with a comma.
+
+    Raises:
+        GraphError: not one or two of :data:`CACHE_DTYPES` and :data:`CACHE_NAMES`.
+
+    >>> cache_formats("q8_0,f16")
+    ('q8_0', 'float16')
+    """
+    names = [CACHE_NAMES.get(name.strip(), name.strip()) for name in text.split(",")]
+    if len(names) > 2 or not set(names) <= set(CACHE_DTYPES):
+        known = ", ".join(sorted({*CACHE_NAMES, *CACHE_DTYPES}))
+        raise GraphError(f"cache is {shown(text)}; it must be one format, or two with a comma, of {known}")
+    return names[0], names[-1]

@@ -11,6 +11,7 @@ from hetgym._input.yaml import load_yaml
 from hetgym.errors import GraphError, unknown_name
 from hetgym.graph.from_config import from_config
 from hetgym.graph.from_gguf import from_gguf
+from hetgym.graph.from_safetensors import from_safetensors, has_safetensors
 from hetgym.graph.language_model import LanguageModel
 from hetgym.graph.mixes import MIXES, mixed
 from hetgym.graph.ops import DTYPE_BYTES
@@ -32,7 +33,8 @@ def load_language_model(source: str | os.PathLike[str] | LanguageModel, quant: s
     """A language model by name, from a file, or unchanged, in a format.
 
     Args:
-        source: one of :func:`model_names`, a ``config.json`` or the folder that holds one, or a ``.gguf`` file.
+        source: one of :func:`model_names`, a ``config.json``, a ``.gguf`` or ``.safetensors`` file, an index of the
+            latter, or the folder that holds a configuration and perhaps such files, whose headers are preferred.
         quant: a mix of llama.cpp such as ``Q4_K_M``, or a dtype of all weights; as stored by default. A GGUF file has
             the formats that it has.
 
@@ -40,8 +42,8 @@ def load_language_model(source: str | os.PathLike[str] | LanguageModel, quant: s
         UnknownName: neither a name nor a file; or no such format.
         GraphError: see the readers, or a format for a file that has its own.
 
-    >>> load_language_model("qwen3-8b", "Q4_K_M").bytes / 1e9
-    5.023...
+    >>> load_language_model("qwen3-8b", "Q4_K_M").bytes
+    5021827072.0
     """
     if isinstance(source, LanguageModel):
         return _formatted(source, quant)
@@ -53,13 +55,15 @@ def load_language_model(source: str | os.PathLike[str] | LanguageModel, quant: s
         if quant:
             raise GraphError(f"{text}: the file states the formats of its weights; leave {quant} out")
         return from_gguf(file)
+    if text.endswith((".safetensors", ".safetensors.index.json")) or (file.is_dir() and has_safetensors(file)):
+        return _formatted(from_safetensors(file), quant)
     if file.is_dir():
         return _formatted(from_config(file / "config.json"), quant)
     if text.endswith(".json"):
         return _formatted(from_config(file), quant)
-    if os.sep in text or Path(text).suffix in (".safetensors", ".bin", ".onnx"):
+    if os.sep in text or Path(text).suffix in (".bin", ".onnx"):
         raise GraphError(
-            f"{text}: a language model is a name, a config.json, the folder that holds it, or a .gguf file"
+            f"{text}: a language model is a name, a config.json, the folder that holds it, a .gguf or .safetensors file"
         )
     raise unknown_name("language model", text, model_names())
 

@@ -253,9 +253,13 @@ def _einsum(op: Operator) -> float:
 
 
 def _attention(op: Operator) -> float:
+    """FLOPs of scores, softmax and the sums over values, of all pairs of queries and keys within the window."""
     query, key = op.inputs[0], op.inputs[1]
-    scores = query.size // max(1, query.shape[-1]) * key.shape[-2]
-    return 4.0 * scores * query.shape[-1] + 5.0 * scores
+    keys = min(key.shape[-2], integer(op, "window", 0) or key.shape[-2])
+    scores = query.size // max(1, query.shape[-1]) * keys
+    result = op.outputs[0].shape if op.outputs else ()
+    width = result[-1] if len(result) == len(query.shape) > 0 else query.shape[-1]
+    return 2.0 * scores * (query.shape[-1] + width) + 5.0 * scores
 
 
 def _task(op: Operator) -> float:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hetgym.graph import DataflowGraph
     from hetgym.platform import Platform
 
-MODELS = (".onnx", ".pt2", ".json", ".json.gz")  # Suffixes of model files
+MODELS = (".onnx", ".pt2", ".json", ".json.gz", ".gguf")  # Suffixes of model files
 PLATFORMS = (".yaml", ".yml")  # Suffixes of platform files
 TRANSFORMS = ("fuse", "training")  # Names of the transforms that take no argument but the graph
 

@@ -227,8 +227,9 @@ def _combinations(parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _checked_graphs(names: tuple[str, ...], folder: Path) -> list[str]:
     from hetgym.graph import zoo
+    from hetgym.graph.model_names import model_names
 
-    known = [*zoo.names(), *zoo.language_models()]
+    known = list(dict.fromkeys([*zoo.names(), *zoo.language_models(), *model_names()]))
     graphs = []
     for name in names:
         if name == ALL:

@@ -44,3 +44,9 @@ def test_graphs_are_listed_with_their_sizes() -> None:
     found = next(entry for entry in listed("graphs") if entry["name"] == "resnet50")
     assert (found["operators"], found["edges"]) == (len(graph), len(graph.edges))
     assert 7 < found["gflop"] < 9 and 95 < found["weights_mb"] < 110  # 4.1 GMAC and 25.6 million weights
+
+
+def test_language_models_are_listed_with_parameters_and_context() -> None:
+    found = {entry["name"]: entry for entry in listed("llms")}
+    assert found["qwen3-8b"]["billion parameters"] == pytest.approx(8.19, rel=1e-3)
+    assert (found["mixtral-8x7b"]["experts"], found["llama-3.1-8b"]["context"]) == (8, 131072)

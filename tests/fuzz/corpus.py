@@ -26,9 +26,15 @@ from hetgym.costs.features import FEATURES
 from hetgym.costs.learned import ClassModel, LearnedCosts
 from hetgym.costs.learned_models import calibrated, polynomial
 from hetgym.graph import to_json, to_networkx
+from hetgym.graph.from_config import from_config
+from hetgym.graph.from_safetensors import INDEX
+from hetgym.graph.mixes import mixed
 from hetgym.workloads import textbook
 from tests.fuzz.loaders import SIZES, checkpoint_tensors
+from tests.graph import gguf_files
+from tests.graph.models import CONFIGS
 from tests.graph.test_from_pt2 import MODULES, saved, unpacked
+from tests.graph.test_from_safetensors import DEEPSEEK, LLAMA, OSS, deepseek_tensors, header, oss_tensors
 from tests.graph.traces import BACKWARD, CHAKRA, NODES, QUEUE, rank
 from tests.topology.samples import (
     DGX,
@@ -81,6 +87,7 @@ def corpus(folder: Path) -> dict[str, list[Entry]]:
         "onnx": _onnx(),
         "graph": _graphs(),
         **_programs(folder),
+        **_language_models(folder),
         "networkx": [_json("net.json", nx.node_link_data(to_networkx(_small_graph()), edges="edges"))],
         "partitioning": [_json("part.json", PARTITIONING), *_data("dnn-partitioning/**/*.json.gz")],
         "wfcommons": [_json("flow.json", document) for document in (WORKFLOW_14, WORKFLOW_15)],
@@ -274,6 +281,44 @@ def _programs(folder: Path) -> dict[str, list[Entry]]:
         "pt2": [Entry("net.pt2", archive) for archive in archives],
         "program": [Entry("net.json", document) for document in documents],
     }
+
+
+def _language_models(folder: Path) -> dict[str, list[Entry]]:
+    """Small models: configurations, headers of GGUF and of safetensors files, an index without files."""
+    names = ("gpt-oss-20b", "deepseek-v3", "qwen3-next-80b", "gemma-2-9b", "falcon-7b", "qwen1.5-moe", "phi-3-mini")
+    configurations = [CONFIGS[name] | {"num_hidden_layers": 4} for name in names] + [CONFIGS["gpt2"] | {"n_layer": 2}]
+    tensors = []
+    for document, found in ((OSS, oss_tensors()), (DEEPSEEK, deepseek_tensors())):
+        text = json.dumps(header(found)).encode()
+        data = len(text).to_bytes(8, "little") + text
+        tensors.append(Entry("model.safetensors", data, {"config.json": json.dumps(document).encode()}))
+    places = {"model.embed_tokens.weight": "a.safetensors", "lm_head.weight": "b.safetensors"}
+    index = {"metadata": {"total_size": 2 * from_config(LLAMA).parameters}, "weight_map": places}
+    return {
+        "configuration": [_json("config.json", document) for document in configurations],
+        "gguf": [_gguf(folder / "a.gguf", name) for name in ("qwen3.5-9b", "deepseek-v2-lite", "gpt-oss-20b", "gpt2")],
+        "safetensors": tensors,
+        "safetensors-index": [Entry(INDEX, _json("", index).data, {"config.json": json.dumps(LLAMA).encode()})],
+    }
+
+
+def _gguf(path: Path, name: str) -> Entry:
+    """The header of the file of a model whose layers are few."""
+    few = {"n_layer": 2} if name == "gpt2" else {"num_hidden_layers": 4}
+    model = mixed(from_config(CONFIGS[name] | few), "Q4_K_M")
+    layer = next(layer for layer in model.layers if layer.kv_heads)
+    sizes = {
+        "block_count": len(model.layers), "embedding_length": model.hidden, "attention.head_count": layer.heads,
+        "attention.head_count_kv": layer.kv_heads, "attention.key_length": layer.key_size,
+        "attention.value_length": layer.value_size or layer.key_size, "expert_used_count": max(1, layer.top),
+        "ssm.conv_kernel": 4, "ssm.inner_size": 4096, "ssm.state_size": 128, "ssm.group_count": 16,
+        "attention.sliding_window": layer.window,
+    }  # fmt: skip
+    pairs = {"general.architecture": "x", **{f"x.{key}": value for key, value in sizes.items()}}
+    weights = {w.name: (w.shape, w.dtype, int(w.bytes)) for w in model.weights}
+    gguf_files.write(path, pairs, weights)
+    with path.open("rb") as file:
+        return Entry("a.gguf", file.read(16_000))
 
 
 def _problems(folder: Path) -> list[Entry]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -27,9 +28,14 @@ from hetgym.agents.place import planner as place
 from hetgym.agents.recipe import load_recipe
 from hetgym.agents.regions import planner as regions
 from hetgym.bench.best_schedules import load_best_schedules
-from hetgym.costs import load_costs
+from hetgym.costs import Roofline, load_costs
 from hetgym.errors import ArtefactError, GraphError
 from hetgym.graph import Operator, Tensor, from_networkx, from_onnx, from_trace
+from hetgym.graph.from_config import from_config
+from hetgym.graph.from_gguf import from_gguf
+from hetgym.graph.from_safetensors import from_safetensors
+from hetgym.graph.generators.decoder import PHASES, decoder
+from hetgym.graph.language_model import LanguageModel
 from hetgym.measurements import Dataset, MachineCard, Measurements
 from hetgym.measurements.table import Journal
 from hetgym.pipeline import load as load_pipeline
@@ -81,6 +87,46 @@ def saved_program(path: Path) -> None:
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("net/models/model.json", path.read_bytes())
     _use_graph(hetgym.load_graph(archive))
+
+
+def configuration(path: Path) -> None:
+    """Configurations of language models."""
+    _use_model(from_config(path))
+
+
+def gguf(path: Path) -> None:
+    """Headers of GGUF files, whose data may be missing."""
+    try:
+        from_gguf(path)
+    except GraphError as error:
+        _sound(error)
+    _use_model(from_gguf(path, bare=True))
+
+
+def safetensors(path: Path) -> None:
+    """Headers of safetensors files, or their index, with the configuration beside them.
+
+    A header without data gets a hole that is as long as its tensors say.
+    """
+    data = path.read_bytes()
+    size = 8 + int.from_bytes(data[:8], "little")
+    if path.suffix == ".safetensors" and len(data) == size:
+        try:
+            ends = [entry["data_offsets"][1] for entry in json.loads(data[8:]).values() if "dtype" in entry]
+            os.truncate(path, size + min(max(ends), 1 << 32))
+        except Exception:  # what was mutated is not a header any more
+            pass
+    _use_model(from_safetensors(path))
+
+
+def _use_model(found: LanguageModel) -> None:
+    """The sizes of a model, and its graphs if it does not have very many layers."""
+    assert found.parameters > 0 and np.isfinite(found.bytes) and np.isfinite(found.cache_bytes(4096))
+    device = load_platform("cpu-gpu").devices[1]
+    for phase in PHASES if len(found.layers) < 50 else ():
+        made = decoder(found, 2, 300, phase)
+        assert made.name.isprintable() and np.isfinite(made.model_bytes) and made.model_bytes >= 0.999 * found.bytes
+        assert not np.isnan(Roofline().predict(made.operators, device)).any()
 
 
 def node_link(path: Path) -> None:
@@ -236,6 +282,10 @@ LOADERS: dict[str, Loader] = {
     "graph": Loader(graph, "json"),
     "pt2": Loader(lambda path: _use_graph(hetgym.load_graph(path)), "words"),
     "program": Loader(saved_program, "json"),
+    "configuration": Loader(configuration, "json"),
+    "gguf": Loader(gguf, "words"),
+    "safetensors": Loader(safetensors, "tensors"),
+    "safetensors-index": Loader(safetensors, "json"),
     "networkx": Loader(node_link, "json"),
     "problem": Loader(problem, "npz"),
     "partitioning": Loader(partitioning, "json"),

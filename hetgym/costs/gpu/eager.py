@@ -24,7 +24,7 @@ from hetgym._groups import gathered
 from hetgym._types import BoolArray, FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.batches import never_faster
-from hetgym.costs.explanation import Ledger, Priced
+from hetgym.costs.explanation import Ledger
 from hetgym.costs.forest import ARRAYS, Forest
 from hetgym.costs.fused import anchor_of
 from hetgym.costs.gpu.clock import Sustained
@@ -45,7 +45,7 @@ from hetgym.costs.gpu.work import (
 )
 from hetgym.costs.rates import arithmetic, peak_flops, widened
 from hetgym.costs.regressor import refuse_others
-from hetgym.costs.roofline import NO_GPU, by_roofline
+from hetgym.costs.roofline import NO_GPU, PricedPlain, by_roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph.ops import KINDS, Operator
@@ -80,7 +80,7 @@ class ClassTrees:
         return np.asarray(stated * np.exp(ratio), np.float64)
 
 
-class EagerGpuCosts(artefact.Stored, Priced):
+class EagerGpuCosts(artefact.Stored, PricedPlain):
     """Costs of float32 operators on any GPU, from its data sheet.
 
     Views cost 0. Devices other than GPUs are priced by the roofline, and so is arithmetic in a dtype for which the

@@ -22,10 +22,10 @@ from hetgym._input.config import check_number
 from hetgym._types import FloatArray
 from hetgym.costs import artefact
 from hetgym.costs.batches import never_faster
-from hetgym.costs.explanation import Ledger, Priced
+from hetgym.costs.explanation import Ledger
 from hetgym.costs.forest import ARRAYS, Forest
 from hetgym.costs.regressor import refuse_others
-from hetgym.costs.roofline import NO_GPU, by_roofline
+from hetgym.costs.roofline import NO_GPU, PricedPlain, by_roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError, PlatformError
 from hetgym.graph.ops import Operator
@@ -159,7 +159,7 @@ def shape_columns(
     return [np.asarray(column, np.float64) for column in columns]
 
 
-class GemmCosts(artefact.Stored, Priced):
+class GemmCosts(artefact.Stored, PricedPlain):
     """Costs on a profiled GPU: trees for products in 16 bits, the roofline for every other operator.
 
     Batched products were not measured. They are priced by their own arithmetic and memory traffic at the utilisation

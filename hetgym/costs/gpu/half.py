@@ -153,10 +153,13 @@ class HalfGpuCosts(artefact.Stored, Priced):
                 first = np.cumsum([0, *map(len, rows[:-1])])
                 prices = self._remembered(kind, list(chain.from_iterable(rows)), gpu, ledger)
                 least = np.minimum.reduceat(prices, first)
+                share = np.ones(len(at))
                 if kind == "product":
-                    least *= np.array([_narrowed(wide[i], found[i][1][0], gpu) for i in at])
+                    share = np.array([_narrowed(wide[i], found[i][1][0], gpu) for i in at])
+                least *= share
                 if ledger is not None:
-                    _note(ledger, kind, (rows[0], prices, gpu), float(least[0]), float(more[0]), float(seconds[0]))
+                    whole = rows[0], prices * share[0], gpu, float(share[0])
+                    _note(ledger, kind, whole, float(least[0]), float(more[0]), float(seconds[0]))
                 seconds[at] = np.maximum(seconds[at], least + more)
         moved = np.array([moved for _, moved in pairs]) / bandwidth
         seconds += moved
@@ -250,13 +253,13 @@ def _than(bound: np.ufunc, prices: FloatArray, table: FloatArray, name: str, led
 def _note(
     ledger: Ledger,
     kind: str,
-    asked: tuple[list[tuple[float, ...]], FloatArray, HalfGpu],
+    asked: tuple[list[tuple[float, ...]], FloatArray, HalfGpu, float],
     seconds: float,
     more: float,
     roofline: float,
 ) -> None:
     """Note the bound of an operator whose rows were priced, and which of the rows, or the roofline, counts."""
-    rows, prices, gpu = asked
+    rows, prices, gpu, share = asked
     k = int(prices.argmin())
     if k:
         ledger.say(f"batch: by the fit experts take less for {2**k} times the rows; that price is used")
@@ -265,7 +268,7 @@ def _note(
         return
     if roofline > 0:
         ledger.say("float32 takes no less than 16 bits, whose trees price it")
-    physics = float(_work(kind, np.maximum(np.array([rows[k]], np.float64), 0.0), gpu)[0][0])
+    physics = share * float(_work(kind, np.maximum(np.array([rows[k]], np.float64), 0.0), gpu)[0][0])
     ledger.priced(kind, physics, seconds, more)
     ledger.outside = None
 

@@ -161,6 +161,7 @@ numbers of a head, bytes of a number of keys and values, and 1 if queries see no
 def attention_dimensions(operator: Operator) -> tuple[float, ...] | None:
     """The row :data:`ATTENTION` of an operator, as if computed in 16 bits; None if it is not an attention of floats.
 
+    Attention whose results are narrower than its queries, as that of latent vectors, was not measured and gives None.
     Queries are [..., heads, rows, width]; keys and values [..., key heads, keys, width]. The last query sees all keys,
     whether masked or not, so that ``queries`` of 1 is a step of decoding with a cache.
 
@@ -173,6 +174,8 @@ def attention_dimensions(operator: Operator) -> tuple[float, ...] | None:
         return None
     query, key = operator.inputs[0], operator.inputs[1]
     if len(query.shape) < 2 or len(key.shape) < 2 or query.size < 1 or key.size < 1:
+        return None
+    if operator.outputs and operator.outputs[0].shape[-1:] != query.shape[-1:]:
         return None
     heads = query.shape[-3] if len(query.shape) > 2 else 1
     key_heads = key.shape[-3] if len(key.shape) > 2 else 1

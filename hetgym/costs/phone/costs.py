@@ -19,11 +19,11 @@ from hetgym._sums import summed
 from hetgym._text import brief
 from hetgym._types import FloatArray
 from hetgym.costs import artefact
-from hetgym.costs.explanation import Ledger, Priced
+from hetgym.costs.explanation import Ledger
 from hetgym.costs.phone.work import AMOUNTS, ON_CHIP, amounts
 from hetgym.costs.rates import least_seconds
 from hetgym.costs.regressor import refuse_others
-from hetgym.costs.roofline import by_roofline
+from hetgym.costs.roofline import PricedPlain, by_roofline
 from hetgym.device import Device
 from hetgym.errors import ArtefactError
 from hetgym.graph.ops import Operator
@@ -57,7 +57,7 @@ _LIMITS = (-60.0, 10.0)  # of the logarithm of a coefficient [s]
 
 
 @dataclass(frozen=True)
-class PhoneCosts(artefact.Stored, Priced):
+class PhoneCosts(artefact.Stored, PricedPlain):
     """Prices of operators in a compiled network.
 
     A device is recognised by its ``model``: the name of one of the fitted boards. Coefficients of a stranger are the

@@ -5,31 +5,19 @@ embedding, an element-wise operation. Sizes of published models are in :data:`he
 """
 
 from hetgym.errors import GraphError, shown, unknown_name
+from hetgym.graph.architectures import matrix, norm
 from hetgym.graph.dataflow import DataflowGraph
-from hetgym.graph.generators.blocks import (
-    Config,
-    Shape,
-    add,
-    attend,
-    gated,
-    heads_of,
-    mixture,
-    norm,
-    product,
-    read_cache,
-)
-from hetgym.graph.generators.network import Network, Value, weight_of
+from hetgym.graph.generators.blocks import Shape
+from hetgym.graph.generators.decoder import PHASES as PHASES
+from hetgym.graph.generators.decoder import decoder
+from hetgym.graph.generators.network import Network
+from hetgym.graph.generators.t5 import Sizes, t5
 from hetgym.graph.generators.tasks import bounded, whole, wholes
-from hetgym.graph.ops import Tensor
+from hetgym.graph.language_model import LanguageModel, Layer, Weight
 from hetgym.graph.transforms.casting import FLOATS, cast
 
 FAMILIES = ("llama", "gpt", "t5")
 """Families of models: layers of Llama and Mixtral, of GPT-2 and GPT-3, and of the encoder and decoder of T5."""
-
-PHASES = ("forward", "prefill", "decode")
-"""Passes: whole sequences without a cache, whole sequences that fill it, and one more token of each sequence."""
-
-_BUCKETS = 32  # of T5's relative positions
 
 
 def language_model(
@@ -112,131 +100,47 @@ def language_model(
         raise GraphError(f"language_model: top is {top} of {experts} experts, family {family}; experts need llama")
     if family == "gpt" and sequence > positions:
         raise GraphError(f"language_model: sequence is {sequence}, but there are {positions} positions")
-    shape = Shape(batch, sequence, sequence if phase != "decode" else 1, phase)
-    config = Config(layers, hidden, heads, sizes["kv_heads"], head_size, sizes["intermediate"], vocabulary)
-    config = config._replace(experts=experts, top=top, positions=positions)
-    net = Network("language_model")
-    {"llama": _llama, "gpt": _gpt, "t5": _t5}[family](net, config, shape)
-    return cast(net.graph(), dtype)
+    own = Sizes(layers, hidden, heads, sizes["kv_heads"], head_size, sizes["intermediate"], vocabulary)
+    if family == "t5":
+        net = Network("language_model")
+        t5(net, own, Shape(batch, sequence, sequence if phase != "decode" else 1, phase))
+        return cast(net.graph(), dtype)
+    made = _llama(own, experts, top) if family == "llama" else _gpt(own, positions)
+    return decoder(made.cast(dtype), batch, sequence, phase, dtype, allocated=False)
 
 
-def _llama(net: Network, config: Config, shape: Shape) -> None:
-    x = _embed(net, "embed_tokens", config, shape)
-    tables = tuple(weight_of(f"rotary.{name}", shape.tokens, config.head_size) for name in ("cos", "sin"))
-    for layer in range(config.layers):
-        at = f"layers.{layer}."
-        y = norm(net, at + "input_layernorm", x)
-        own = at + "self_attn."
-        q = heads_of(net, own, "q", y, config.heads, config.head_size)
-        k = heads_of(net, own, "k", y, config.kv_heads, config.head_size)
-        v = heads_of(net, own, "v", y, config.kv_heads, config.head_size)
-        q, k = (
-            net.one(f"{own}{name}_rotary", "RotaryEmbedding", [value, *tables], value.tensor.shape)
-            for name, value in (("q", q), ("k", k))
-        )
-        y = attend(net, own, q, k, v, shape, causal=True)
-        x = add(net, at + "attn_add", x, product(net, own + "o_proj", y, config.hidden))
-        y = norm(net, at + "post_attention_layernorm", x)
-        y = mixture(net, at + "mlp.", y, config) if config.experts else gated(net, at + "mlp.", y, config)
-        x = add(net, at + "mlp_add", x, y)
-    x = _last(net, norm(net, "norm", x), shape)
-    product(net, "lm_head", x, config.vocabulary)
+def _llama(sizes: Sizes, experts: int, top: int) -> LanguageModel:
+    """Layers of Llama, or of Mixtral with the first two products of experts in one."""
+    h, wide, size = sizes.hidden, sizes.intermediate, sizes.head_size
+    layers = []
+    for i in range(sizes.layers):
+        at = f"blk.{i}."
+        weights = norm(f"{at}attn_norm", h) + matrix(f"{at}attn_q", sizes.heads * size, h)
+        weights += [w for part in "kv" for w in matrix(f"{at}attn_{part}", sizes.kv_heads * size, h)]
+        weights += matrix(f"{at}attn_output", h, sizes.heads * size) + norm(f"{at}ffn_norm", h)
+        if experts:
+            weights += matrix(f"{at}ffn_gate_inp", experts, h)
+            weights += [Weight(f"{at}ffn_gate_up_exps.weight", (experts, 2 * wide, h))]
+            weights += [Weight(f"{at}ffn_down_exps.weight", (experts, h, wide))]
+        else:
+            weights += matrix(f"{at}ffn_gate", wide, h) + matrix(f"{at}ffn_up", wide, h)
+            weights += matrix(f"{at}ffn_down", h, wide)
+        layers.append(Layer(tuple(weights), sizes.heads, sizes.kv_heads, size, size, top=top if experts else 0))
+    head = (*norm("output_norm", h), *matrix("output", sizes.vocabulary, h))
+    table = tuple(matrix("token_embd", sizes.vocabulary, h))
+    return LanguageModel("language_model", "llama", h, sizes.vocabulary, tuple(layers), table, head)
 
 
-def _gpt(net: Network, config: Config, shape: Shape) -> None:
-    x = _embed(net, "embed_tokens", config, shape)
-    places = Tensor((shape.tokens,), "int64", constant=True, name="positions")
-    table = weight_of("embed_positions.weight", config.positions, config.hidden)
-    x = add(net, "embed_add", x, net.one("embed_positions", "Gather", [table, places], (shape.tokens, config.hidden)))
-    for layer in range(config.layers):
-        at = f"layers.{layer}."
-        own = at + "self_attn."
-        y = norm(net, at + "input_layernorm", x, bias=True)
-        y = product(net, own + "qkv_proj", y, 3 * config.heads * config.head_size, bias=True)
-        split = (shape.batch, config.heads, shape.tokens, config.head_size)
-        q, k, v = net.add(own + "qkv_heads", "View", [y], split, split, split)
-        y = attend(net, own, q, k, v, shape, causal=True)
-        x = add(net, at + "attn_add", x, product(net, own + "o_proj", y, config.hidden, bias=True))
-        y = norm(net, at + "post_attention_layernorm", x, bias=True)
-        y = product(net, at + "mlp.up_proj", y, config.intermediate, bias=True)
-        y = net.one(at + "mlp.act", "Gelu", [y], y.tensor.shape)
-        x = add(net, at + "mlp_add", x, product(net, at + "mlp.down_proj", y, config.hidden, bias=True))
-    x = _last(net, norm(net, "norm", x, bias=True), shape)
-    product(net, "lm_head", x, config.vocabulary, weight="embed_tokens.weight")
-
-
-def _t5(net: Network, config: Config, shape: Shape) -> None:
-    memory = None
-    if shape.phase != "decode":
-        whole_pass = shape._replace(phase="forward")
-        x = _embed(net, "encoder.embed_tokens", config, whole_pass, "embed_tokens.weight")
-        bias = _relative(net, "encoder.", config, shape.keys, shape.keys)
-        for layer in range(config.layers):
-            at = f"encoder.layers.{layer}."
-            x = _t5_attention(net, at, "self_attn", x, None, config, whole_pass, bias)
-            x = _t5_feed_forward(net, at, x, config)
-        memory = norm(net, "encoder.norm", x)
-    # The first token fills the cache as any other does.
-    decoded = shape if shape.phase == "forward" else shape._replace(tokens=1)
-    keys = shape.keys if shape.phase != "prefill" else 1
-    x = _embed(net, "decoder.embed_tokens", config, decoded, "embed_tokens.weight")
-    bias = _relative(net, "decoder.", config, decoded.tokens, keys)
-    for layer in range(config.layers):
-        at = f"decoder.layers.{layer}."
-        x = _t5_attention(net, at, "self_attn", x, None, config, decoded, bias)
-        x = _t5_attention(net, at, "encoder_attn", x, memory, config, decoded)
-        x = _t5_feed_forward(net, at, x, config)
-    x = norm(net, "decoder.norm", x)
-    x = net.one("scale", "Mul", [x], x.tensor.shape)
-    product(net, "lm_head", x, config.vocabulary, weight="embed_tokens.weight")
-
-
-def _t5_attention(
-    net: Network,
-    at: str,
-    name: str,
-    x: Value,
-    memory: Value | None,
-    config: Config,
-    shape: Shape,
-    bias: Value | None = None,
-) -> Value:
-    """Self-attention, or attention to the encoder's result, with its norm and residual connection."""
-    own, source = f"{at}{name}.", memory
-    y = norm(net, f"{at}{name}_layer_norm", x)
-    q = heads_of(net, own, "q", y, config.heads, config.head_size)
-    if name == "self_attn":
-        source = y
-    if source is None:  # the keys and values of the encoder are in the cache
-        y = read_cache(net, own, q, config.kv_heads, shape, [])
-    else:
-        k, v = (heads_of(net, own, part, source, config.kv_heads, config.head_size) for part in "kv")
-        y = attend(net, own, q, k, v, shape, causal=False, bias=bias)
-    return add(net, f"{at}{name}_add", x, product(net, own + "o_proj", y, config.hidden))
-
-
-def _t5_feed_forward(net: Network, at: str, x: Value, config: Config) -> Value:
-    y = product(net, at + "mlp.up_proj", norm(net, at + "mlp_layer_norm", x), config.intermediate)
-    y = net.one(at + "mlp.act", "Relu", [y], y.tensor.shape)
-    return add(net, at + "mlp_add", x, product(net, at + "mlp.down_proj", y, config.hidden))
-
-
-def _relative(net: Network, at: str, config: Config, queries: int, keys: int) -> Value:
-    """A learned number for each head and bucket of distances between queries and keys; all layers share it."""
-    buckets = Tensor((queries, keys), "int64", constant=True, name=f"{at}buckets")
-    table = weight_of(f"{at}relative_bias.weight", _BUCKETS, config.heads)
-    found = net.one(f"{at}relative_bias", "Gather", [table, buckets], (queries, keys, config.heads))
-    return net.one(f"{at}relative_bias_heads", "View", [found], (1, config.heads, queries, keys))
-
-
-def _embed(net: Network, name: str, config: Config, shape: Shape, weight: str = "") -> Value:
-    table = weight_of(weight or f"{name}.weight", config.vocabulary, config.hidden)
-    words = Tensor((shape.batch, shape.tokens), "int64")
-    return net.one(name, "Gather", [table, words], (shape.batch, shape.tokens, config.hidden))
-
-
-def _last(net: Network, x: Value, shape: Shape) -> Value:
-    """The last token of each sequence where no other is scored."""
-    if shape.phase != "prefill":
-        return x
-    return net.one("last", "View", [x], (shape.batch, 1, x.tensor.shape[-1]))
+def _gpt(sizes: Sizes, positions: int) -> LanguageModel:
+    """Layers of GPT-2, with a table of positions and a head that is tied to the words."""
+    h, wide, heads, size = sizes.hidden, sizes.intermediate, sizes.heads, sizes.head_size
+    layers = []
+    for i in range(sizes.layers):
+        at = f"blk.{i}."
+        weights = norm(f"{at}attn_norm", h, True) + matrix(f"{at}attn_qkv", 3 * heads * size, h, True)
+        weights += matrix(f"{at}attn_output", h, heads * size, True) + norm(f"{at}ffn_norm", h, True)
+        weights += matrix(f"{at}ffn_up", wide, h, True) + matrix(f"{at}ffn_down", h, wide, True)
+        layers.append(Layer(tuple(weights), heads, heads, size, size))
+    table = (*matrix("token_embd", sizes.vocabulary, h), *matrix("position_embd", positions, h))
+    head = tuple(norm("output_norm", h, True))
+    return LanguageModel("language_model", "gpt", h, sizes.vocabulary, tuple(layers), table, head, True)

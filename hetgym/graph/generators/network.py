@@ -19,10 +19,15 @@ Operand = Value | Tensor  # A value of an earlier operator, or a tensor from out
 
 
 class Network:
-    """Collector of operators; an operand is a value of an earlier operator or a tensor from outside."""
+    """Collector of operators; an operand is a value of an earlier operator or a tensor from outside.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    Args:
+        name: name of the graph.
+        dtype: dtype of outputs that are given by their shapes.
+    """
+
+    def __init__(self, name: str, dtype: str = "float32") -> None:
+        self.name, self.dtype = name, dtype
         self.operators: list[Operator] = []
         self.edges: list[tuple[int, int, int]] = []
 
@@ -34,10 +39,10 @@ class Network:
         *results: tuple[int, ...] | Tensor,
         attributes: Mapping[str, Attribute] | None = None,
     ) -> list[Value]:
-        """Add an operator, given the shapes or types of its outputs; a shape is of float32. Return its outputs."""
+        """Add an operator, given the shapes or types of its outputs. Return its outputs."""
         node = len(self.operators)
         inputs = tuple(x.tensor if isinstance(x, Value) else x for x in operands)
-        outputs = tuple(x if isinstance(x, Tensor) else Tensor(x) for x in results)
+        outputs = tuple(x if isinstance(x, Tensor) else Tensor(x, self.dtype) for x in results)
         self.edges += [(x.producer, x.slot, node) for x in operands if isinstance(x, Value)]
         self.operators.append(Operator(name, kind, inputs, outputs, attributes or {}))
         return [Value(node, slot, tensor) for slot, tensor in enumerate(outputs)]
@@ -53,9 +58,9 @@ class Network:
         """Add an operator with one output and return the output."""
         return self.add(name, kind, operands, result, attributes=attributes)[0]
 
-    def graph(self) -> DataflowGraph:
+    def graph(self, notes: Sequence[str] = ()) -> DataflowGraph:
         """The graph of all operators added so far."""
-        return DataflowGraph(self.operators, self.edges, self.name)
+        return DataflowGraph(self.operators, self.edges, self.name, notes)
 
 
 def weight_of(name: str, *shape: int) -> Tensor:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from hetgym._sums import summed
 from hetgym.errors import GraphError, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.formats import FORMATS
 from hetgym.graph.ops import Attribute, Operator, Tensor
 
 OPTIMIZERS: dict[str, tuple[int, int]] = {"sgd": (0, 2), "momentum": (1, 4), "adam": (2, 12)}
@@ -39,12 +40,16 @@ def training(graph: DataflowGraph, optimizer: str = "sgd") -> DataflowGraph:
 
     Raises:
         UnknownName: no such optimizer.
-        GraphError: the graph writes a cache of keys and values, so it is not a forward pass of training.
+        GraphError: the graph writes a cache of keys and values, so it is not a forward pass of training, or its weights
+            are quantised.
     """
     if optimizer not in OPTIMIZERS:
         raise unknown_name("optimizer", optimizer, OPTIMIZERS)
     if any(op.kind == "TensorScatter" for op in graph.operators):
         raise GraphError(f"graph {graph.name!r} writes a cache of keys and values; train the phase 'forward' instead")
+    packed = next((t for op in graph.operators for t in op.inputs if t.constant and t.dtype in FORMATS), None)
+    if packed is not None:
+        raise GraphError(f"graph {graph.name!r} has weights in {packed.dtype}, which are not trained; leave quant out")
     step = _Step(graph, optimizer)
     for i in graph.topological_order[::-1].tolist():
         if step.learns[i]:
