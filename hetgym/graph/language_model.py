@@ -233,8 +233,8 @@ def cache_formats(text: str) -> tuple[str, str]:
     >>> cache_formats("q8_0,f16")
     ('q8_0', 'float16')
     """
-    names = [CACHE_NAMES.get(name.strip(), name.strip()) for name in text.split(",")]
-    if len(names) > 2 or not set(names) <= set(CACHE_DTYPES):
+    names = [CACHE_NAMES.get(name.strip(), name.strip()) for name in text.split(",")] if isinstance(text, str) else []
+    if not 0 < len(names) <= 2 or not set(names) <= set(CACHE_DTYPES):
         known = ", ".join(sorted({*CACHE_NAMES, *CACHE_DTYPES}))
         raise GraphError(f"cache is {shown(text)}; it must be one format, or two with a comma, of {known}")
     return names[0], names[-1]

@@ -11,7 +11,7 @@ import numpy as np
 
 from hetgym.costs.decoding import HIGH, LOW
 from hetgym.errors import ConfigError, OutOfMemory, check_name, shown, size
-from hetgym.graph.language_model import CACHE_DTYPES, LanguageModel, padded
+from hetgym.graph.language_model import LanguageModel, cache_formats, padded
 from hetgym.graph.model_names import load_language_model
 from hetgym.llm.flags import flags
 from hetgym.llm.given import best_change, given_split
@@ -28,8 +28,6 @@ MOST_CONTEXT = 1 << 22
 
 SPLIT_MASKS = 4  # copies of the mask once layers are split over several GPUs: their inputs are kept for four steps
 METAL_MASKS = 3  # and on Metal, by what llama-fit-params prints
-
-CACHE_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "fp8": "float8"}  # other names of formats
 
 PROMPT_LOW, PROMPT_HIGH = 0.7, 1.4  # factors of a prompt's rate between which most measured ones lie
 
@@ -137,13 +135,14 @@ def plan_llm(
 
     Raises:
         UnknownName: an unknown model, platform, target or format.
-        ConfigError: a context, batch, cache or reserve that is not possible, or a given split that is not one.
+        ConfigError: a context, batch or reserve that is not possible, or a given split that is not one.
+        GraphError: a format of caches that is not one.
         OutOfMemory: nothing that the program can do fits; the message says what is missing.
     """
     found = load_language_model(model, quant)
     machine = platform if isinstance(platform, Platform) else find_platform(platform)
     rules = rules_of(target)
-    key, value = _caches(cache)
+    key, value = cache_formats(cache)
     most = context == "max"
     tokens = _context(256 if most else context)
     for name, number in (("batch", batch), ("step", step)):
@@ -177,16 +176,6 @@ def _context(context: int | str) -> int:
     if isinstance(context, bool) or not isinstance(context, int) or not 0 < context <= MOST_CONTEXT:
         raise ConfigError(f"context is {context!r}; it must be 'max' or a whole number from 1 to {MOST_CONTEXT}")
     return context
-
-
-def _caches(cache: str) -> tuple[str, str]:
-    """Formats of keys and of values."""
-    given = cache.split(",") if isinstance(cache, str) else []
-    names = [CACHE_NAMES.get(name.strip(), name.strip()) for name in given]
-    if not 0 < len(names) <= 2 or not set(names) <= set(CACHE_DTYPES):
-        known = ", ".join(sorted({*CACHE_NAMES, *CACHE_DTYPES}))
-        raise ConfigError(f"cache is {cache!r}; it must be one format, or two with a comma, of {known}")
-    return names[0], names[-1]
 
 
 class _Planner:
