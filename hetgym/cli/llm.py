@@ -9,7 +9,7 @@ import typer
 from hetgym.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from hetgym.llm.planning import DeviceShare, LlmPlan
+    from hetgym.llm.planning import DeviceShare, LlmPlan, Rate
 
 
 def llm(
@@ -97,6 +97,14 @@ def _reserve(text: str) -> float | dict[str, float] | None:
     return {name.strip(): parse_size(amount) for name, _, amount in pairs}
 
 
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _interval(rate: Rate) -> str:
+    return f"{_rate(rate.mid)} tokens/s ({_rate(rate.low)} to {_rate(rate.high)})"
+
+
 def _compare(plans: list[LlmPlan | str]) -> None:
     from hetgym.cli.console import print_table, say
     from hetgym.cli.tables import table_of
@@ -105,7 +113,7 @@ def _compare(plans: list[LlmPlan | str]) -> None:
     made = [plan for plan in plans if not isinstance(plan, str)]
     for one in sorted(made, key=lambda plan: -plan.decode_tokens_per_second.mid):
         rates = one.decode_tokens_per_second, one.prefill_tokens_per_second
-        table.add_row(one.platform, *(f"{rate.mid:.3g}" for rate in rates), f"{one.largest_context:,}")
+        table.add_row(one.platform, *(_rate(rate.mid) for rate in rates), f"{one.largest_context:,}")
     print_table(table)
     for plan in plans:
         if isinstance(plan, str):
@@ -118,11 +126,8 @@ def _show(plan: LlmPlan) -> None:
 
     decode, prompt = plan.decode_tokens_per_second, plan.prefill_tokens_per_second
     say(f"{plan.model} on {plan.platform} with {plan.target}, {plan.context:,} tokens", "bold")
-    say(f"decode {decode.mid:.3g} tokens/s ({decode.low:.3g} to {decode.high:.3g}), with a full cache")
-    say(
-        f"prompt {prompt.mid:.3g} tokens/s ({prompt.low:.3g} to {prompt.high:.3g}), first token of 512 after "
-        f"{duration(plan.first_token_seconds)}"
-    )
+    say(f"decode {_interval(decode)}, with a full cache")
+    say(f"prompt {_interval(prompt)}, first token of 512 after {duration(plan.first_token_seconds)}")
     print_table(_devices(plan.devices))
     say("layers: " + ", ".join(f"{name} {first} to {end - 1}" for name, first, end in plan.stages))
     say(plan.flags)
@@ -132,10 +137,10 @@ def _show(plan: LlmPlan) -> None:
             say(plan.largest_context_flags)
     for option in plan.options:
         rate = option.decode_tokens_per_second
-        say(f"{option.name} split: " + ("does not fit" if rate is None else f"{rate:.3g} tokens/s"))
+        say(f"{option.name} split: " + ("does not fit" if rate is None else f"{_rate(rate)} tokens/s"))
     free = plan.free_of_rules.decode_tokens_per_second
     if free is not None and free > 1.01 * decode.mid:
-        say(f"without the limits of {plan.target}: {free:.3g} tokens/s")
+        say(f"without the limits of {plan.target}: {_rate(free)} tokens/s")
     _given(plan)
 
 
@@ -147,9 +152,9 @@ def _given(plan: LlmPlan) -> None:
         return
     say("the given split " + ("fits" if given.fits else "does not fit"), "bold")
     print_table(_devices(given.devices))
-    say(f"it decodes {given.decode_tokens_per_second:.3g} tokens/s, {given.of_best:.0%} of the best")
+    say(f"it decodes {_rate(given.decode_tokens_per_second)} tokens/s, {given.of_best:.0%} of the best")
     if given.change is not None and given.change.decode_tokens_per_second is not None:
-        say(f"the change that gains most: {given.change.decode_tokens_per_second:.3g} tokens/s with")
+        say(f"the change that gains most: {_rate(given.change.decode_tokens_per_second)} tokens/s with")
         say(given.change.flags)
 
 

@@ -6,8 +6,8 @@
 (AlexsJones/llmfit, MIT) whose model, format and residence are known. Rows of fold A choose the constants of
 ``hetgym.costs.decoding``, those of fold B report. *Without its own rows*: constants fitted to the other boards. The GTX
 1050 Ti, which decodes far below its bandwidth, is apart. ``mixtures.csv`` holds mixtures, machines with unified memory,
-weights on the CPU, and pairs of boards, from llmfit and qwen38-mtp (Apache-2.0); nothing was fitted to its pairs. Each row
-of it is predicted by ``hetgym.plan_llm``.
+weights on the CPU, and pairs of boards, from llmfit and qwen38-mtp (Apache-2.0); nothing was fitted to its pairs.
+``hetgym.plan_llm`` predicts each of its rows.
 """
 
 from __future__ import annotations
