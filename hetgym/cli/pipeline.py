@@ -141,7 +141,7 @@ def _of_table(path: str, platform: Platform | None, stages: int | None) -> Case:
     names = [d.name for d in platform.devices] if platform else [f"device {d}" for d in range(problem.num_devices)]
     layers = np.arange(problem.num_operators, dtype=np.int32)
     pairs = [(name, name) for name in problem.operator_names]
-    return Case(problem, pairs, layers, names, table.timed, table.unit, table.chain)
+    return Case(problem, pairs, layers, names, table.timed, table.unit, table.chain, _hosts(platform))
 
 
 def _of_model(graph: Any, platform: Platform, how: str, stages: int | None) -> Case:
@@ -161,7 +161,13 @@ def _of_model(graph: Any, platform: Platform, how: str, stages: int | None) -> C
         names.append((known[0], known[-1]))
     known_names = {op.name for op in graph.operators}
     prefix = "model." if {"embed_tokens", "lm_head"} <= known_names else ""  # of transformers, which the zoo stands for
-    return Case(problem, names, layer, [d.name for d in platform.devices], chain=chain, prefix=prefix)
+    devices = [d.name for d in platform.devices]
+    return Case(problem, names, layer, devices, chain=chain, hosts=_hosts(platform), prefix=prefix)
+
+
+def _hosts(platform: Platform | None) -> frozenset[int]:
+    """The CPUs of a platform."""
+    return frozenset(k for k, device in enumerate(platform or ()) if device.kind == "cpu")
 
 
 def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: list[int], output: Output) -> int:

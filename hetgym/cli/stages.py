@@ -25,6 +25,7 @@ class Case(NamedTuple):
     timed: bool = True  # False if there are no times
     unit: str = "B"  # of sizes: `"B"` or `"parameters"`
     chain: LayerChain | None = None  # the layers with the link between every two devices; None for graphs
+    hosts: frozenset[int] = frozenset()  # devices that are CPUs, which no stage of the programs below runs on
     prefix: str = ""  # of the names of layers, in the program's own model
 
 
@@ -84,6 +85,7 @@ def _of_chain(case: Case, chain: LayerChain, stages: Sequence[Stage]) -> dict[st
 
     names = [case.prefix * (name != "lm_head") + name for name in chain.layers]
     layouts = layouts_of(names, chain.roles, [(stage.first, stage.end) for stage in stages])
+    layouts = {} if case.hosts & {stage.device for stage in stages} else layouts
     room = chain.room(stages)
     figures: dict[str, Any] = {"layouts": layouts} if layouts else {}
     return figures | ({"room": room, "room_unit": "tokens" if chain.per_token else "B"} if np.isfinite(room) else {})
