@@ -44,7 +44,6 @@ LATER = {
     "11-3090-2080ti, 13-32b-two-cards": "plans of language models",
     "14-exo-two-nodes": "plans of language models",
     "15-tensor-or-layer-split": "tensors split between cards",
-    "25-overhead-per-partition": "given times of partitions",
     "33-shared-uplink": "links that switches share",
 }
 """Cases, or figures of cases, that need what hetgym does not have yet -> what that is."""
@@ -141,6 +140,20 @@ def buffers_in_device_map() -> dict[str, Any]:
                 at = [found[path] for path in found if name == path or name.startswith(f"{path}.")]
                 missing += not at or (second == "0123" and "scalar" in name and at != [1])
     return {"parameters_and_buffers_without_device": missing}
+
+
+def overhead_per_partition() -> dict[str, Any]:
+    """Four branches between a source and a sink that only the CPU has; entering the delegate takes 5 ms."""
+    cost = np.array([[1, np.inf], *[[2, 0.1]] * 4, [1, np.inf]]) * 1e-3
+    edges = [(0, i, 1.0) for i in range(1, 5)] + [(i, 5, 1.0) for i in range(1, 5)]
+    found = []
+    for waits in (True, False):
+        rules = {"partition_overhead": [0.0, 5e-3], "synchronous": [False, waits]}
+        problem = Problem.from_arrays(cost, edges, bandwidth=1e9, **rules)
+        plan = get("lns")(problem, "links")
+        found.append(hetgym.simulate(problem, plan, "links").makespan * 1e3)
+        assert hetgym.plan(problem, budget="300ms").makespan * 1e3 <= 7.4 * 1.005
+    return {"ms_waiting": found[0], "ms_not_waiting": found[1]}
 
 
 def onnx_loop(folder: Path) -> dict[str, Any]:
@@ -372,6 +385,7 @@ CASES: dict[str, Callable[..., dict[str, Any]]] = {
     "14d-two-machines": two_machines,
     "16-prefill-pipeline": prefill_pipeline,
     "20-buffers-in-device-map": buffers_in_device_map,
+    "25-overhead-per-partition": overhead_per_partition,
     "26-onnx-loop": onnx_loop,
     "28-megatron-layout": megatron_layout,
     "29-stage-times": stage_times,
