@@ -19,6 +19,7 @@ or, without times, by its share of the memory, is as light as possible; ``cache`
 
 MAX_STEPS = 600_000_000  # Most steps of the dynamic program
 MAX_STATES = 12_000_000  # Most entries of its tables
+MAX_PARTS = 16_000_000  # Most parts of the chain on a class of devices that are weighed
 ROUNDING = 1.0 + 1e-12  # Factor by which equal loads may differ that were added up in another order
 
 
@@ -77,7 +78,8 @@ def _classes(chain: LayerChain, most: int) -> _Classes:
         members = _alike(chain, linked)
         counts = [len(own) for own in members]
         c, n, sets = len(counts), len(chain.layers), float(np.prod([float(k + 1) for k in counts]))
-        if sets * c * c * (c + 1) * n * n / 2 <= MAX_STEPS and sets * c * (c + 1) * (n + 1) <= MAX_STATES:
+        steps, states = sets * c * c * (c + 1) * n * n / 2, sets * c * (c + 1) * (n + 1)
+        if steps <= MAX_STEPS and states <= MAX_STATES and c * n * n <= MAX_PARTS:
             return _Classes(members, _hops(chain, members))
     raise ConfigError(
         f"{n} layers on {len(chain.devices)} devices of {c} kinds have too many cuts; merge layers, or use another "
