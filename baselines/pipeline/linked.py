@@ -61,7 +61,7 @@ def linked_dp(chain: LayerChain, objective: str = "throughput", stages: int | No
         raise ConfigError(f"stages is {most}; {chain.name!r} has {len(chain.devices)} devices")
     if objective == "cache" and not np.isfinite(chain.memory).all():
         raise ConfigError("--objective cache compares what is free, so every device needs a memory_capacity")
-    classes = _classes(chain, most)
+    classes = _classes(chain)
     base = _weights(chain, classes, objective)
     search = _Search(classes, base, most, pays=objective if objective in ("throughput", "latency") else "")
     if objective == "latency":
@@ -72,7 +72,7 @@ def linked_dp(chain: LayerChain, objective: str = "throughput", stages: int | No
     return _on_devices(classes, search.best(SQUARES, limit, exactly=True))
 
 
-def _classes(chain: LayerChain, most: int) -> _Classes:
+def _classes(chain: LayerChain) -> _Classes:
     """Classes of devices by all figures; by all but links if these make too many sets."""
     for linked in (True, False):
         members = _alike(chain, linked)
