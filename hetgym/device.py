@@ -19,7 +19,7 @@ the context alone (about 0.5 GB) and the tenth that serving programs leave free.
 
 _FIGURES: dict[str, dict[str, Any]] = {
     "memory_bandwidth": {"positive": True}, "memory_capacity": {"positive": True, "finite": False},
-    "memory_reserve": {}, "launch_overhead": {}, "streams": {"minimum": 1},
+    "memory_reserve": {}, "launch_overhead": {}, "partition_overhead": {}, "streams": {"minimum": 1},
     "memory_efficiency": {"positive": True, "maximum": 1.0}, "processors": {"minimum": 1},
     "cache_bytes": {"positive": True}, "power_limit": {"positive": True}, "process": {"positive": True},
     "lanes": {"minimum": 1}, "power_busy": {"positive": True}, "power_idle": {}, "price": {},
@@ -61,6 +61,10 @@ class Device:
         power_busy: power while it runs an operator at its full clock [W]; None = unknown.
         power_idle: power while it runs none [W]; None = unknown, treated as 0 if ``power_busy`` is known.
         price: rent of the device, in any currency [currency/h]; None = unknown.
+        partition_overhead: time to enter a partition, as delegates of mobile runtimes need it [s]: before an operator
+            that reads a result which another device finished after the latest partition was entered, and before the
+            first operator.
+        synchronous: the host waits while the device runs: the two take turns, an operator at a time.
 
     Raises:
         PlatformError: a number out of range, or an unknown kind, dtype or operator family.
@@ -89,6 +93,8 @@ class Device:
     power_busy: float | None = None
     power_idle: float | None = None
     price: float | None = None
+    partition_overhead: float = 0.0
+    synchronous: bool = False
 
     __repr__ = brief
 

@@ -65,7 +65,7 @@ def single_device_makespan(
     """
     switches, device = as_runtime(runtime), fastest_device(problem)
     plain = (switches.noise, switches.dispatch, switches.streams) == (0, 0, 1)
-    if plain and np.isfinite(problem.cost[:, device]).all():
+    if plain and not problem.has_partitions and np.isfinite(problem.cost[:, device]).all():
         if order is None:
             order = ranks.list_order(problem.arrays, ranks.upward_rank(problem))
         return float(np.cumsum(problem.cost[order, device])[-1])  # one after the other, nothing to transfer

@@ -21,7 +21,7 @@ from hetgym.search.search import check_limits, clock, run
 from hetgym.sim import Objective, Runtime
 from hetgym.sim import objective as as_objective
 from hetgym.sim import runtime as as_runtime
-from hetgym.sim.runtime import runtime_name
+from hetgym.sim.runtime import charged, runtime_name
 
 
 def plan(
@@ -92,7 +92,7 @@ def portfolio(
         found = portfolio(problem, seed, budget, seconds, runtime)
         return best_for(problem, goal, runtime, [found]).schedule
     began = check_limits("portfolio", budget, seconds)
-    asked = switches = as_runtime(runtime)
+    asked = switches = charged(as_runtime(runtime), problem)
     if np.isfinite(problem.memory_capacity).any():
         switches = replace(switches, memory="enforce")
     start: str | Schedule = "best"

@@ -42,11 +42,12 @@ _ARRAYS = {
     "link_bandwidth": ("float64", "l"), "asynchronous": ("bool", "d"), "occupancy": ("float64", "n", "d"),
     "power_busy": ("float64", "d"), "power_idle": ("float64", "d"), "price": ("float64", "d"),
     "shared_pointer": ("int32", "weights and one"), "shared_reader": ("int32", "readers"),
-    "shared_size": ("float64", "weights"), "memory_pool": ("int32", "d"),
+    "shared_size": ("float64", "weights"), "memory_pool": ("int32", "d"), "partition_overhead": ("float64", "d"),
+    "synchronous": ("bool", "d"),
 }  # fmt: skip
 """Name of an array in a file -> dtype and axes; the file's header fixes n and d, and ``pairs`` is d * d + 1."""
 
-_USUAL = {"occupancy": 1.0, "power_busy": 0.0, "power_idle": 0.0, "price": 0.0}
+_USUAL = {"occupancy": 1.0, "power_busy": 0.0, "power_idle": 0.0, "price": 0.0, "partition_overhead": 0.0}
 """Arrays that files leave out where they have this value throughout."""
 
 _SHARED = ("shared_pointer", "shared_reader", "shared_size")
@@ -104,6 +105,8 @@ class ProblemArrays(NamedTuple):
     link_bandwidth: FloatArray
     asynchronous: BoolArray  # [d] True if the host launches operators ahead of the device
     occupancy: FloatArray  # [n, d] share of the device, in (0, 1], that the operator needs to run at full speed
+    partition_overhead: FloatArray  # [d] time to enter a partition [s]
+    takes_turns: BoolArray  # [d] True for devices that run one operator at a time between them
 
     def __repr__(self) -> str:
         return brief(self)
@@ -137,6 +140,10 @@ class Problem(Deferred):
         power_busy, power_idle: [d] power of each device while it runs an operator, and while it runs none [W]; 0
             throughout = unknown.
         price: [d] rent of each device [currency/h]; 0 throughout = unknown.
+        partition_overhead: [d] time that a device takes to enter a partition [s]: before its first operator, and before
+            one that reads a result which another device finished after the latest partition was entered.
+        synchronous: [d] True if the host, the first other device that does not run ahead of its host, waits while the
+            device runs: these devices take turns, an operator at a time.
         operator_names, operator_kinds, device_names: for messages and pictures.
         notes: what the importer left out that can change a makespan, a sentence each.
     """
@@ -163,9 +170,11 @@ class Problem(Deferred):
         power_busy: npt.ArrayLike = 0.0,
         power_idle: npt.ArrayLike = 0.0,
         price: npt.ArrayLike = 0.0,
+        partition_overhead: npt.ArrayLike = 0.0,
         notes: Sequence[str] = (),
         shared_weights: SharedWeights | None = None,
         memory_pool: npt.ArrayLike | None = None,
+        synchronous: npt.ArrayLike = False,
     ) -> None:
         self.name = name
         self.notes = tuple(notes)
@@ -213,18 +222,22 @@ class Problem(Deferred):
             self.link_bandwidth = frozen(links)
         else:
             self._set_routes(routes, d)
-        if np.shape(asynchronous) not in ((), (d,)):
-            raise self._wrong(f"asynchronous has shape {np.shape(asynchronous)}, expected ({d},)")
-        self.asynchronous: BoolArray = (
-            _all(False, d) if asynchronous is False else frozen(np.array(np.broadcast_to(asynchronous, (d,)), np.bool_))
+        self.asynchronous, self.synchronous = (
+            self._flags(what, value, d)
+            for what, value in (("asynchronous", asynchronous), ("synchronous", synchronous))
         )
         self.occupancy = self._usually(1.0, "occupancy", occupancy, (n, d))
         if self.occupancy is not _all(1.0, n, d) and not ((self.occupancy > 0) & (self.occupancy <= 1)).all():
             i, a = (int(k) for k in np.argwhere(~((self.occupancy > 0) & (self.occupancy <= 1)))[0])
             raise self._wrong(f"occupancy[{i}, {a}] is {self.occupancy[i, a]}; it must be above 0 and at most 1")
-        self.power_busy, self.power_idle, self.price = (
+        self.power_busy, self.power_idle, self.price, self.partition_overhead = (
             self._usually(0.0, what, value, (d,))
-            for what, value in (("power_busy", power_busy), ("power_idle", power_idle), ("price", price))
+            for what, value in (
+                ("power_busy", power_busy),
+                ("power_idle", power_idle),
+                ("price", price),
+                ("partition_overhead", partition_overhead),
+            )
         )
         if self.power_idle is not self.power_busy and (self.power_idle > self.power_busy).any():
             a = int(np.argmax(self.power_idle > self.power_busy))
@@ -255,6 +268,12 @@ class Problem(Deferred):
             rule = f"between 0 and {tables.LARGEST:g}{'' if finite else ', or infinite'}"
             raise self._wrong(f"{what}[{where}] is {array[at]}; it must be {rule}")
         return frozen(array)
+
+    def _flags(self, what: str, values: npt.ArrayLike, d: int) -> BoolArray:
+        """[d] flags of devices, from one or from an array."""
+        if np.shape(values) not in ((), (d,)):
+            raise self._wrong(f"{what} has shape {np.shape(values)}, expected ({d},)")
+        return _all(False, d) if values is False else frozen(np.array(np.broadcast_to(values, (d,)), np.bool_))
 
     def _usually(self, usual: float, what: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
         """As :meth:`_real`, for one number or an array; of the usual number, the array that problems share."""
@@ -386,6 +405,8 @@ class Problem(Deferred):
             power_busy=(busy := _known([device.power_busy for device in platform.devices])),
             power_idle=np.array([device.power_idle or 0.0 for device in platform.devices]) * busy.any(),
             price=_known([device.price for device in platform.devices]),
+            partition_overhead=np.array([device.partition_overhead for device in platform.devices]),
+            synchronous=np.array([device.synchronous for device in platform.devices]),
             notes=graph.notes,
             shared_weights=graph.shared_weights,
         )
@@ -406,6 +427,8 @@ class Problem(Deferred):
         power_busy: npt.ArrayLike = 0.0,
         power_idle: npt.ArrayLike = 0.0,
         price: npt.ArrayLike = 0.0,
+        partition_overhead: npt.ArrayLike = 0.0,
+        synchronous: npt.ArrayLike = False,
         shared_weights: Iterable[tuple[Sequence[int], float]] = (),
         operator_names: Sequence[str] | None = None,
         operator_kinds: Sequence[str] | None = None,
@@ -427,6 +450,7 @@ class Problem(Deferred):
             occupancy: share of a device that an operator needs to run at full speed, one number or [n, d].
             power_busy, power_idle: power of a device while it runs an operator, or none, one number or [d], in W.
             price: rent of a device, one number or [d], in currency/h.
+            partition_overhead, synchronous: time to enter a partition [s], and whether the host waits, one or [d].
             shared_weights: weights that several operators read, as pairs of their operators and bytes; part of the
                 ``weight_bytes`` of each of these operators.
             operator_names, operator_kinds, device_names: ``["op0", …]``, ``"Task"`` and ``["dev0", …]`` by default.
@@ -471,6 +495,8 @@ class Problem(Deferred):
             power_busy=power_busy,
             power_idle=power_idle,
             price=price,
+            partition_overhead=partition_overhead,
+            synchronous=synchronous,
             notes=notes,
             shared_weights=read_shared(n, shared_weights, name),
         )
@@ -529,7 +555,7 @@ class Problem(Deferred):
             name: getattr(self, name) for name in ("operator_names", "operator_kinds", "device_names", "name")
         }
         arguments["routes"] = Routes(self.route_pointer, self.route_link, self.link_bandwidth)
-        others = ("asynchronous", *_USUAL, "notes", "shared_weights", "memory_pool")
+        others = ("asynchronous", *_USUAL, "notes", "shared_weights", "memory_pool", "synchronous")
         return arguments | {name: getattr(self, name) for name in others}
 
     def replace(self, **changes: Any) -> Problem:
@@ -582,6 +608,20 @@ class Problem(Deferred):
         made["successor_pointer"], made["successor"], _ = self.successors
         made["predecessor_pointer"], made["predecessor"], made["predecessor_edge"] = self.predecessors
         return ProblemArrays(*(made[name] if name in made else getattr(self, name) for name in ProblemArrays._fields))
+
+    @property
+    def has_partitions(self) -> bool:
+        """True if entering a partition takes time on some device, or if hosts wait for devices."""
+        return bool(self.partition_overhead.any() or self.synchronous.any())
+
+    @cached_property
+    def takes_turns(self) -> BoolArray:
+        """[d] True for synchronous devices and their host, which run one operator at a time between them."""
+        turns = self.synchronous.copy()
+        if turns.any():
+            hosts = np.flatnonzero(~self.synchronous & ~self.asynchronous)
+            turns[hosts[:1]] = True
+        return frozen(turns)
 
     @property
     def model_bytes(self) -> float:
@@ -651,7 +691,8 @@ class Problem(Deferred):
     @property
     def _stored(self) -> list[str]:
         """Names of the arrays that a file holds."""
-        shared = {"occupancy": _all(1.0, *self.cost.shape)} | dict.fromkeys(_TARIFF, _all(0.0, self.num_devices))
+        plain = dict.fromkeys((*_TARIFF, "partition_overhead"), _all(0.0, self.num_devices))
+        shared = {"occupancy": _all(1.0, *self.cost.shape)} | plain
         usual = {
             name
             for name, value in _USUAL.items()
@@ -659,6 +700,7 @@ class Problem(Deferred):
         }
         usual |= set() if len(self.shared_weights.size) else set(_SHARED)
         usual |= set() if self.pools else {"memory_pool"}
+        usual |= set() if self.synchronous.any() else {"synchronous"}
         return [name for name in _ARRAYS if name not in usual]
 
     def _array(self, name: str) -> Any:
@@ -757,7 +799,7 @@ def _declared(header: Mapping[str, Any], names: Collection[str], where: str) -> 
     if "notes" in header:
         _strings(header, "notes", where)
     sizes = {"n": n, "d": d, "pairs": d * d + 1}
-    optional = {*_USUAL, "memory_pool", *(() if {*_SHARED} & {*names} else _SHARED)}
+    optional = {*_USUAL, "memory_pool", "synchronous", *(() if {*_SHARED} & {*names} else _SHARED)}
     return {
         name: Array(dtype, tuple(sizes.get(axis, axis) for axis in axes))
         for name, (dtype, *axes) in _ARRAYS.items()

@@ -118,7 +118,9 @@ class Simulation:
         self.done: set[int] = set()
         self.running: list[set[int]] = [set() for _ in range(d)]
         self.stretch: dict[int, float] = {}  # of what runs, how much slower than alone
-        self.taken: list[list[tuple[int, float, int]]] = [[] for _ in range(d)]  # prepared; until when; how many beside
+        # prepared; until when; how many beside; time to enter a partition
+        self.taken: list[list[tuple[int, float, int, float]]] = [[] for _ in range(d)]
+        self.entered: list[float | None] = [None] * d  # when the latest partition was entered
         self.launched: list[list[int]] = [[] for _ in range(d)]
         self.asked: list[int] = []  # readers whose inputs were pulled, in turn
         self.queues: dict[Hashable, list[Message]] = {}
@@ -264,7 +266,7 @@ class Simulation:
                     changed = True
                 for taken in [taken for taken in self.taken[device] if taken[1] == self.now]:
                     self.taken[device].remove(taken)
-                    self.begin(device, taken[0], taken[2])
+                    self.begin(device, taken[0], *taken[2:])
                     changed = True
         self.done.update(finished)
         for i in finished:
@@ -285,9 +287,9 @@ class Simulation:
                 changed = True
             changed |= self.share()
 
-    def begin(self, device: int, i: int, beside: int) -> None:
+    def begin(self, device: int, i: int, beside: int, entry: float) -> None:
         duration = float(self.problem.cost[i, device]) * self.factor[i] * (1.0 + self.runtime.overlap * beside)
-        self.start[i], self.finish[i], self.stretch[i] = self.now, self.now + duration, 1.0
+        self.start[i], self.finish[i], self.stretch[i] = self.now, (self.now + entry) + duration, 1.0
         self.running[device].add(i)
         self.moments += [(self.now, False), (self.finish[i], False)]
 
@@ -308,7 +310,7 @@ class Simulation:
     def choose(self, device: int) -> bool:
         """Let a device take one operator, if it can, and then spend the host's time if it is its own host."""
         beside = len(self.running[device]) + len(self.taken[device])
-        if beside >= self.runtime.streams:
+        if beside >= self.runtime.streams or self.other_has_the_turn(device):
             return False
         dispatch = self.runtime.dispatch
         if self.lists is not None:
@@ -328,11 +330,29 @@ class Simulation:
                 return False
             i = min(ready, key=self.turn)
         self.launched[device].append(i)
+        entry = self.entry(device, i)
         if self.now + dispatch == self.now:
-            self.begin(device, i, beside)
+            self.begin(device, i, beside, entry)
         else:
-            self.taken[device].append((i, self.now + dispatch, beside))
+            self.taken[device].append((i, self.now + dispatch, beside, entry))
         return True
+
+    def other_has_the_turn(self, device: int) -> bool:
+        """Whether another device of a synchronous one and its host runs something."""
+        synchronous = self.problem.synchronous.tolist()
+        hosts = [k for k, ahead in enumerate(self.problem.asynchronous.tolist()) if not ahead and not synchronous[k]]
+        group = [k for k, waits in enumerate(synchronous) if waits] + hosts[:1] if any(synchronous) else []
+        return device in group and any(self.running[k] or self.taken[k] for k in group if k != device)
+
+    def entry(self, device: int, i: int) -> float:
+        """Time to enter the partition that an operator begins, 0 if it belongs to the latest one of its device."""
+        before = [self.finish[self.edges[k][0]] for k in self.inputs[i] if self.on[self.edges[k][0]] != device]
+        since = self.entered[device]
+        seconds = float(self.problem.partition_overhead[device])
+        if seconds == 0 or (since is not None and max(before, default=0.0) <= since):
+            return 0.0
+        self.entered[device] = self.now
+        return seconds
 
     def turn(self, i: int) -> tuple[float, int]:
         """What comes first is served first: the arrival of the last input, or the urgency."""

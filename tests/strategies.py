@@ -180,6 +180,18 @@ def machines(draw: st.DrawFn, max_operators: int = 14, max_devices: int = 4, **o
     )
 
 
+@st.composite
+def partitioned(draw: st.DrawFn) -> Problem:
+    """A machine some of whose devices take time to enter partitions, or let their host wait."""
+    problem = draw(machines())
+    d = problem.num_devices
+    overhead = draw(st.lists(st.sampled_from([0.0, 0.0, 0.5, 2.0, 3.3]), min_size=d, max_size=d))
+    return problem.replace(
+        partition_overhead=np.array(overhead),
+        synchronous=np.array(draw(st.lists(st.booleans(), min_size=d, max_size=d))),
+    )
+
+
 def runtimes(**fixed: object) -> st.SearchStrategy[Runtime]:
     """Any combination of switches but memory, which moves nothing; some held fixed."""
     switches = {

@@ -52,6 +52,8 @@ PROBLEM = Problem(
     notes=["a note"],
     shared_weights=SharedWeights.of(3, [([0, 2], 3.0)]),
     memory_pool=[0, 0],
+    partition_overhead=[0.5, 0.25],
+    synchronous=[True, False],
 )
 """A problem none of whose arguments is the default."""
 
@@ -80,6 +82,8 @@ DEVICE = Device(
     power_busy=8.0,
     power_idle=1.0,
     price=9.0,
+    partition_overhead=1.0,
+    synchronous=True,
 )
 LINK = Link("a", "hub", 1.0, 2.0, 0.5, "PCIe", "a sheet")
 PLATFORM = Platform("full", (DEVICE,), (LINK,), ("hub",), "about it")

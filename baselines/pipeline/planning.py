@@ -31,7 +31,7 @@ PLANNERS: dict[str, Callable[[PipelineProblem], IntArray]] = {
 }
 """Methods of :func:`plan_pipeline` by name; ``cp-sat`` needs OR-Tools."""
 
-OBJECTIVES = ("throughput", "memory")  # Objectives of plan_pipeline
+OBJECTIVES = ("throughput", "balance")  # Objectives of plan_pipeline
 MAX_SETS = 1000  # Most sets of devices that are tried
 
 
@@ -43,8 +43,9 @@ def plan_pipeline(
     Args:
         stages: number of devices that may be used; by default all. Of different kinds the best set is chosen.
         planner: one of :data:`PLANNERS`.
-        objective: ``"throughput"``: the slowest stage takes as little time as possible; ``"memory"``: the fullest
-            device is as empty as possible, which leaves most room for what requests need, such as caches of keys.
+        objective: ``"throughput"``: the slowest stage takes as little time as possible; ``"balance"``: the heaviest one
+            is as light as possible, by its time without transfers or, where nothing takes time, by its share of the
+            memory.
 
     Returns:
         [n] device of each operator.
@@ -63,7 +64,7 @@ def plan_pipeline(
         raise unknown_name("planner of pipelines", planner, PLANNERS)
     if objective not in OBJECTIVES:
         raise unknown_name("objective of a pipeline's cut", objective, OBJECTIVES)
-    judged = problem if objective == "throughput" else by_memory(problem)
+    judged = problem if objective == "throughput" else _weighed(problem)
     best: tuple[float, float, IntArray] | None = None
     refused: HetgymError | None = None
     for counts in device_sets(problem, problem.num_devices if stages is None else stages):
@@ -104,6 +105,13 @@ def with_counts(problem: PipelineProblem, counts: Sequence[int]) -> tuple[Pipeli
     devices = [np.flatnonzero(problem.device_kind == kind)[:count] for kind, count in enumerate(counts)]
     kinds = [replace(kind, count=count) for kind, count in zip(problem.kinds, counts, strict=True)]
     return _alike(problem, problem.cost, kinds=kinds), np.concatenate(devices).astype(np.int32)
+
+
+def _weighed(problem: PipelineProblem) -> PipelineProblem:
+    """The problem without transfers, if it has times; otherwise the one of memory."""
+    if (np.isfinite(problem.cost) & (problem.cost > 0)).any():
+        return _alike(problem, problem.cost, transfer=0.0)
+    return by_memory(problem)
 
 
 def by_memory(problem: PipelineProblem) -> PipelineProblem:

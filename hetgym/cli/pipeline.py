@@ -13,12 +13,19 @@ import typer
 from hetgym._groups import gathered
 from hetgym._sums import summed
 from hetgym.cli.options import ModelOptions, Output, load_devices, words
-from hetgym.cli.stages import Case, amount, figures_of, print_stages
-from hetgym.errors import ConfigError, HetgymError
+from hetgym.cli.stages import KEYS, Case, amount, figures_of, print_stages
+from hetgym.errors import ConfigError, HetgymError, check_name
 
 if TYPE_CHECKING:
     from hetgym._types import IntArray
     from hetgym.platform import Platform
+
+_NO_MORE = {
+    "throughput": "would not shorten the slowest",
+    "latency": "would make a request slower",
+    "balance": "would not make the heaviest lighter",
+    "cache": "would leave no more room",
+}
 
 
 def pipeline(
@@ -42,23 +49,29 @@ def pipeline(
     objective: Annotated[
         str,
         typer.Option(
-            help="throughput: the slowest stage is as fast as possible. memory: the fullest device is as empty as "
-            "possible. Default: throughput, or memory for tables without times."
+            help="throughput: the slowest stage is as fast as possible, transfers included. latency: one request "
+            "passes all stages as fast as possible. balance: the heaviest stage, by time or else by size, is as light "
+            "as possible. cache: the largest cache fits. Default: throughput, or balance for tables without times."
         ),
     ] = "",
     planner: Annotated[
         str,
         typer.Option(
-            help="Method that finds the cut: even-cut, contiguous-dp, downset-dp, equal-cut or cp-sat. all: a table of "
-            "all but cp-sat."
+            help="Method that finds the cut: linked-dp, the default, which knows the link between every two devices; "
+            "even-cut, contiguous-dp, downset-dp, equal-cut or cp-sat, which take links for equal. all: a table of all "
+            "but cp-sat."
         ),
-    ] = "even-cut",
+    ] = "",
     layout: Annotated[
         str,
         typer.Option(help="Show these stages, too: their numbers of layers in the order of devices, as in 9,8,8,7."),
     ] = "",
     blocks: Annotated[
-        str, typer.Option(help="Parts of a model that are never cut: auto, trunk, steps or operators.")
+        str,
+        typer.Option(
+            help="Parts of a model that are never cut: layers, trunk, steps or operators. auto: steps if the model has "
+            "several time steps, else layers if it has some, else trunk."
+        ),
     ] = "auto",
     reserve: Annotated[str, typer.Option(help="Memory of each device that stays free, such as 2GB.")] = "",
     *,
@@ -86,9 +99,13 @@ def pipeline(
         if devices is None:
             raise ConfigError("--platform is missing: a model needs devices that it runs on")
         case = _of_model(options.load(model), devices, blocks, stages)
-    wanted = objective or ("throughput" if case.timed else "memory")
-    if wanted == "throughput" and not case.timed:
-        raise ConfigError(f"{model} has no times, so --objective is memory; or add a column time [ms]")
+    wanted = objective or ("throughput" if case.timed else "balance")
+    check_name("objective of a pipeline's cut", wanted, KEYS)
+    if wanted in ("throughput", "latency") and not case.timed:
+        raise ConfigError(f"{model} has no times, so --objective is balance or cache; or add a column time [ms]")
+    planner = planner or ("linked-dp" if case.chain is not None else "even-cut")
+    if wanted in ("latency", "cache") and planner != "linked-dp":
+        raise ConfigError(f"--objective {wanted} needs --planner linked-dp, and blocks other than operators")
     return _plan(case, stages, wanted, planner, parts, output)
 
 
@@ -124,15 +141,18 @@ def _of_table(path: str, platform: Platform | None, stages: int | None) -> Case:
     problem = table.problem
     names = [d.name for d in platform.devices] if platform else [f"device {d}" for d in range(problem.num_devices)]
     layers = np.arange(problem.num_operators, dtype=np.int32)
-    return Case(problem, [(name, name) for name in problem.operator_names], layers, names, table.timed, table.unit)
+    pairs = [(name, name) for name in problem.operator_names]
+    return Case(problem, pairs, layers, names, table.timed, table.unit, table.chain, _hosts(platform))
 
 
 def _of_model(graph: Any, platform: Platform, how: str, stages: int | None) -> Case:
     """A model on a platform; a layer is a block, named after the layers of its operators, if they have some."""
     from hetgym.graph import layer_of
-    from hetgym.pipeline import blocks
+    from hetgym.pipeline import blocks, layer_chain
     from hetgym.pipeline import pipeline as priced
 
+    how = "layers" if how == "auto" else how
+    chain = layer_chain(graph, platform, how=how) if how != "operators" else None
     problem, block = priced(graph, platform, how=how, stages=stages), blocks(graph, how)
     inside = gathered(zip(block.tolist(), (op.name for op in graph.operators), strict=True))
     layer = block if (problem.colour >= 0).any() else np.arange(problem.num_operators, dtype=np.int32)
@@ -140,22 +160,31 @@ def _of_model(graph: Any, platform: Platform, how: str, stages: int | None) -> C
     for number in range(len(inside)):
         known = [layer_of(own) for own in inside[number] if layer_of(own)] or inside[number]
         names.append((known[0], known[-1]))
-    return Case(problem, names, layer, [d.name for d in platform.devices])
+    known_names = {op.name for op in graph.operators}
+    prefix = "model." if {"embed_tokens", "lm_head"} <= known_names else ""  # of transformers, which the zoo stands for
+    devices = [d.name for d in platform.devices]
+    return Case(problem, names, layer, devices, chain=chain, hosts=_hosts(platform), prefix=prefix)
+
+
+def _hosts(platform: Platform | None) -> frozenset[int]:
+    """The CPUs of a platform."""
+    return frozenset(k for k, device in enumerate(platform or ()) if device.kind == "cpu")
 
 
 def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: list[int], output: Output) -> int:
     """Cut, write and show; returns the exit code."""
     from hetgym._input.files import write_bytes
     from hetgym._text import finite
-    from hetgym.baselines.pipeline import PARTITIONERS, plan_pipeline
+    from hetgym.baselines.pipeline import PARTITIONERS
     from hetgym.bench.folder import make_folder
     from hetgym.cli.console import print_json, print_path, say
 
     found: dict[str, dict[str, Any]] = {}
     refused: HetgymError | None = None
-    for method in PARTITIONERS if planner == "all" else (planner,):
+    linked = ("linked-dp",) if case.chain is not None else ()
+    for method in (*linked, *PARTITIONERS) if planner == "all" else (planner,):
         try:
-            found[method] = figures_of(case, plan_pipeline(case.problem, stages, method, objective))
+            found[method] = figures_of(case, _cut(case, stages, method, objective))
         except HetgymError as error:
             if planner != "all":
                 raise
@@ -163,8 +192,8 @@ def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: l
     if not found:
         assert refused is not None
         raise refused
-    key = "slowest_s" if objective == "throughput" else "fullest"
-    best = min(found, key=lambda method: found[method][key])
+    key = KEYS[objective]
+    best = min(found, key=lambda method: found[method][key] * (-1 if key == "room" else 1))
     document: dict[str, Any] = {"pipeline": case.problem.name, "objective": objective, "planner": best, **found[best]}
     if len(found) > 1:
         document["planners"] = {method: figures[key] for method, figures in found.items()}
@@ -179,15 +208,29 @@ def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: l
     used = len(document["stages"])
     print_stages(case, document, f"{case.problem.name}: {used} stage{'s' if used > 1 else ''} by {best}")
     if used < (stages or case.problem.num_devices):
-        more = "would not shorten the slowest" if objective == "throughput" else "would not make the fullest emptier"
+        more = _NO_MORE[objective]
         why = "every stage is one layer already" if used == len(case.layers) else f"one more stage {more}"
         say(f"the other devices stay empty: {why}")
+    shown = "slowest_s" if key == "heaviest" and case.timed else key
     for method, value in document.get("planners", {}).items():
-        say(f"{method}: {amount(value, key, case.unit)}")
+        say(f"{method}: {amount(value, shown, case.unit)}")
     if parts:
         print_stages(case, document["layout"], f"the layout {','.join(map(str, parts))}")
     print_path("plan", folder / "plan.json")
     return 0
+
+
+def _cut(case: Case, stages: int | None, planner: str, objective: str) -> IntArray:
+    """[n] device of each operator of the problem, by a planner."""
+    from hetgym.baselines.pipeline import PLANNERS, linked_dp, plan_pipeline
+
+    if planner != "linked-dp":
+        check_name("planner of pipelines", planner, ["linked-dp", *PLANNERS])
+        return plan_pipeline(case.problem, stages, planner, objective)
+    if case.chain is None:
+        raise ConfigError("linked-dp cuts layers one after the other; choose other --blocks than operators")
+    cut = linked_dp(case.chain, objective, stages)
+    return np.repeat([stage.device for stage in cut], [stage.end - stage.first for stage in cut]).astype(np.int32)
 
 
 def _given(case: Case, parts: Sequence[int]) -> IntArray:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from hetgym._types import IntArray
-    from hetgym.pipeline import PipelineProblem
+    from hetgym._types import FloatArray, IntArray
+    from hetgym.pipeline import LayerChain, PipelineProblem, Stage
+
+KEYS = {"throughput": "slowest_s", "latency": "request_s", "balance": "heaviest", "cache": "room"}
+"""Objective -> the figure that it minimises; ``cache`` maximises its own."""
 
 
 class Case(NamedTuple):
@@ -21,12 +24,39 @@ class Case(NamedTuple):
     devices: Sequence[str]  # name of each device
     timed: bool = True  # False if there are no times
     unit: str = "B"  # of sizes: `"B"` or `"parameters"`
+    chain: LayerChain | None = None  # the layers with the link between every two devices; None for graphs
+    hosts: frozenset[int] = frozenset()  # devices that are CPUs, which no stage of the programs below runs on
+    prefix: str = ""  # of the names of layers, in the program's own model
+
+
+def stages_of(devices: IntArray) -> list[Stage]:
+    """The stages of a chain from the device of each layer."""
+    from hetgym.pipeline import Stage
+
+    ends = [*(np.flatnonzero(np.diff(devices)) + 1).tolist(), len(devices)]
+    return [Stage(a, b, int(devices[a])) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def _times(case: Case, devices: IntArray) -> tuple[FloatArray, FloatArray, float]:
+    """[d] loads with transfers, [d] without them, and the time of one request [s]."""
+    if case.chain is None:
+        problem = case.problem
+        loads = problem.loads(devices)
+        kinds = problem.device_kind[devices]
+        own = np.bincount(devices, problem.cost[np.arange(len(devices)), kinds], minlength=len(loads))
+        return loads, np.asarray(own, np.float64), float(loads.sum())
+    stages = stages_of(devices)
+    loads, alone = np.zeros(len(case.devices)), np.zeros(len(case.devices))
+    used = [stage.device for stage in stages]
+    loads[used], alone[used] = case.chain.loads(stages), case.chain.run_times(stages)
+    return loads, alone, case.chain.latency_of(stages)
 
 
 def figures_of(case: Case, devices: IntArray) -> dict[str, Any]:
     """The stages of a cut in the order of the layers, and what follows from them, in SI units."""
     problem = case.problem
-    loads, memory = problem.loads(devices), np.array([kind.memory for kind in problem.kinds])[problem.device_kind]
+    memory = np.array([kind.memory for kind in problem.kinds])[problem.device_kind]
+    loads, alone, request = _times(case, devices)
     held = problem.held(devices)
     rows = []
     for device in dict.fromkeys(devices[problem.order].tolist()):
@@ -39,10 +69,26 @@ def figures_of(case: Case, devices: IntArray) -> dict[str, Any]:
     figures: dict[str, Any] = {"stages": rows}
     if case.timed:
         slowest = float(loads.max())
-        figures |= {"slowest_s": slowest, "request_s": float(loads.sum())} | _alone(case)
+        figures |= {"slowest_s": slowest, "request_s": request} | _alone(case)
         figures["speedup"] = figures["alone_s"] / slowest if slowest > 0 else None
     limited = np.isfinite(memory).any()
-    return figures | {"fullest": float((held / memory if limited else held).max())}
+    figures["fullest"] = float((held / memory if limited else held).max())
+    figures["heaviest"] = float(alone.max()) if case.timed else figures["fullest"]
+    if case.chain is not None:
+        figures |= _of_chain(case, case.chain, stages_of(devices))
+    return figures
+
+
+def _of_chain(case: Case, chain: LayerChain, stages: Sequence[Stage]) -> dict[str, Any]:
+    """The largest cache that fits, and the layouts of other programs."""
+    from hetgym.pipeline.programs import layouts_of
+
+    names = [case.prefix * (name != "lm_head") + name for name in chain.layers]
+    layouts = layouts_of(names, chain.roles, [(stage.first, stage.end) for stage in stages])
+    layouts = {} if case.hosts & {stage.device for stage in stages} else layouts
+    room = chain.room(stages)
+    figures: dict[str, Any] = {"layouts": layouts} if layouts else {}
+    return figures | ({"room": room, "room_unit": "tokens" if chain.per_token else "B"} if np.isfinite(room) else {})
 
 
 def print_stages(case: Case, figures: dict[str, Any], title: str) -> None:
@@ -64,6 +110,8 @@ def print_stages(case: Case, figures: dict[str, Any], title: str) -> None:
     if figures["fullest"] > 0:
         style = None if case.timed else "bold"
         say(amount(figures["fullest"], "fullest", case.unit), style)
+    if "room" in figures:
+        say(amount(figures["room"], "room", figures["room_unit"]))
     key = "bytes" if case.unit == "B" else case.unit
     scale, unit = _unit(max(row[key] for row in rows)) if key == "bytes" else (1.0, case.unit)
     slowest = figures.get("slowest_s", 0.0)
@@ -86,6 +134,8 @@ def print_stages(case: Case, figures: dict[str, Any], title: str) -> None:
             cells.append(percent(row["bytes"] / row["capacity_bytes"]) if row["capacity_bytes"] is not None else "–")
         table.add_row(*cells)
     print_table(table)
+    for text in figures.get("layouts", {}).values():
+        say(text)
 
 
 def amount(value: float, key: str, unit: str) -> str:
@@ -97,8 +147,10 @@ def amount(value: float, key: str, unit: str) -> str:
     from hetgym._text import duration, percent
     from hetgym.errors import size
 
-    if key == "slowest_s":
-        return f"{duration(value)} in the slowest stage"
+    if key == "room":
+        return f"room for a cache of {f'{value:,.0f} tokens' if unit == 'tokens' else f'{size(value)} a layer'}"
+    if key in ("slowest_s", "request_s"):
+        return f"{duration(value)} {'in the slowest stage' if key == 'slowest_s' else 'for one request'}"
     if value <= 1.0:
         return f"{percent(value)} of the memory of the fullest device"
     return f"{size(value) if unit == 'B' else f'{value:,.10g} {unit}'} on the fullest device"

@@ -15,26 +15,42 @@ PROGRAM = "Accelerate"
 def export_device_map(placement: Placement, weights: Iterable[str] | None = None) -> dict[str, int | str]:
     """Path of each of the largest modules that run on one device -> number of a GPU, ``"cpu"`` or ``"npu:0"``.
 
-    Paths of the zoo's Llama models are those of ``transformers``. Of the names of the module's ``weights``, as in
-    ``module.state_dict()``, those that no operator of the plan reads, such as position embeddings that were folded into
-    constants, go to the first device.
+    Paths of the zoo's Llama models are those of ``transformers``. ``weights`` are names of the module's parameters and
+    buffers, as in ``module.state_dict()``, to which ``module.named_buffers()`` adds those that are not saved. One that
+    belongs to a module of several devices goes where the operators that this module runs itself read weights. Those
+    that no operator of the plan reads, such as position embeddings that were folded into constants, go to the first
+    device.
 
     Raises:
-        ConfigError: operators have no modules, or Accelerate would run one on a device other than the plan's.
+        ConfigError: operators have no modules, Accelerate would run one on a device other than the plan's, or operators
+            on several devices may read a weight.
     """
     paths = placement.modules(PROGRAM)
     cpus = [target for target in placement.used if target.kind == "cpu"]
     if len(cpus) > 1:
         lost(PROGRAM, f"knows one CPU, and the plan uses {cpus[0].name} and {cpus[1].name}")
     covered = _cover(placement, paths)
-    _check(placement, paths, covered)
+    runs = _check(placement, paths, covered)
     found = {placement.path(path, PROGRAM): _device(target) for path, target in covered.items()}
     for weight in weights or ():
         if not any(_inside(weight, path) for path in found):
             owner = weight.rpartition(".")[0]
             shared = any(_inside(path, owner) for path in found)
-            found[weight if shared else owner] = _device(_first(placement))
+            found[weight if shared else owner] = _device(_reader(placement, paths, runs, owner) or _first(placement))
     return found
+
+
+def _reader(placement: Placement, paths: list[str], runs: Mapping[int, Target], owner: str) -> Target | None:
+    """The device of the operators of a module itself that read weights; None if there are none."""
+    own = [i for i, path in enumerate(paths) if placement.weighted[i] and placement.path(path, PROGRAM) == owner]
+    at = {runs[i].name: runs[i] for i in own}
+    if len(at) > 1:
+        lost(
+            PROGRAM,
+            f"puts each weight on one device, and operators of module {owner or 'at the top'!r} read weights on "
+            f"{' and '.join(at)}; 'hetgym plan --layers' places whole layers",
+        )
+    return next(iter(at.values()), None)
 
 
 def _inside(path: str, module: str) -> bool:
@@ -56,9 +72,10 @@ def _cover(placement: Placement, paths: list[str]) -> dict[str, Target]:
     return found
 
 
-def _check(placement: Placement, paths: list[str], covered: Mapping[str, Target]) -> None:
-    """Refuse a plan that Accelerate would run elsewhere; the ConfigError names an operator."""
-    inputs, runs, wrong = placement.inputs(), {}, []
+def _check(placement: Placement, paths: list[str], covered: Mapping[str, Target]) -> dict[int, Target]:
+    """The device on which Accelerate runs each operator; ConfigError, which names one, if the plan has another."""
+    inputs, wrong = placement.inputs(), []
+    runs: dict[int, Target] = {}
     order = range(len(paths))
     first = _first(placement)
     for i in order:
@@ -77,6 +94,7 @@ def _check(placement: Placement, paths: list[str], covered: Mapping[str, Target]
             f"runs modules where their weights are, so {len(wrong)} of {len(paths)} operators, such as {name!r}, would "
             "not run on the planned device; 'hetgym plan --layers' places whole layers",
         )
+    return runs
 
 
 def _first(placement: Placement) -> Target:

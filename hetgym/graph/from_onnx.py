@@ -37,7 +37,8 @@ def from_onnx(
     allocated, and external data files are not opened. Nodes that no output depends on are dropped. Operators of a kind
     that is not in :data:`~hetgym.graph.KINDS` are kept and priced by the bytes they move; so are ``If``, ``Loop`` and
     ``Scan``, whose bodies are not imported. Their results have the types that the body states for them; otherwise a
-    state of a loop has the type that it starts with.
+    state of a loop has the type that it starts with, and results that a Loop stacks round by round have as many as it
+    allows, or one if that depends on data. The graph's notes name what is assumed.
 
     Args:
         model: path of an ``.onnx`` file, or the model itself, which is not changed.

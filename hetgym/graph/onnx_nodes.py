@@ -105,6 +105,16 @@ def states_of(node: onnx.NodeProto) -> dict[str, str]:
     return {result: start for result, start in zip(node.output, first, strict=False) if result and start}
 
 
+def stacked_of(node: onnx.NodeProto) -> dict[str, onnx.TypeProto]:
+    """Result of a Loop that stacks one value of each round -> the type that the body states for that value."""
+    body = next((attribute.g for attribute in node.attribute if attribute.name == "body"), None)
+    if node.op_type != "Loop" or body is None:
+        return {}
+    states = max(0, len(node.input) - 2)  # after the number of rounds and the condition
+    pairs = zip(node.output[states:], body.output[1 + states :], strict=False)
+    return {name: value.type for name, value in pairs if name and value.type.HasField("tensor_type")}
+
+
 def stated_by_body(node: onnx.NodeProto) -> Iterator[onnx.ValueInfoProto]:
     """The results of an If, and the states of a Loop or Scan, with the types that a body states for its results.
 

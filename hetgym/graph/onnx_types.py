@@ -16,10 +16,20 @@ from onnx import defs, helper, numpy_helper, shape_inference
 from hetgym.errors import GraphError
 from hetgym.graph.assembly import Step, check_tensor
 from hetgym.graph.onnx_checks import check_operands
-from hetgym.graph.onnx_nodes import SUBGRAPHS, attributes_of, evaluate, kind_of, outer_names, small_value, states_of
+from hetgym.graph.onnx_nodes import (
+    SUBGRAPHS,
+    attributes_of,
+    evaluate,
+    kind_of,
+    outer_names,
+    small_value,
+    stacked_of,
+    states_of,
+)
 from hetgym.graph.ops import Tensor
 
 SMALL = 1024  # Most elements of a value that is kept for evaluation
+MOST_ROUNDS = 1 << 20  # Number of rounds from which a Loop's is taken for "until the condition fails"
 
 _ALIASES = {"float": "float32", "double": "float64", "uint4": "int4", "float4e2m1": "int4"}
 _RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
@@ -68,7 +78,8 @@ class Walker:
         self.steps: list[Step] = []
         self.values: dict[str, Tensor] = {}
         self._assumed: set[str] = set()  # kinds whose output shapes are neither inferred nor declared
-        self._carried: set[str] = set()  # values assumed to be as large as the state that they started as
+        self._guessed: dict[str, str] = {}  # value whose shape is unknown -> what is assumed to be its shape
+        self._read: set[str] = set()  # values that a node or the model's user reads
         self._types: dict[str, onnx.TypeProto] = {}
         self._known: dict[str, npt.NDArray[Any]] = {}
         self._unshaped: dict[str, str] = {}
@@ -104,13 +115,16 @@ class Walker:
         """What was assumed about shapes."""
         if self._assumed:
             yield f"outputs assumed as large as the first input: {', '.join(sorted(self._assumed))}"
-        if self._carried:
-            yield f"shapes unknown, assumed to be those that the state starts with: {', '.join(sorted(self._carried))}"
+        guessed = {name: guess for name, guess in sorted(self._guessed.items()) if name in self._read}
+        for guess in sorted(set(guessed.values())):
+            names = ", ".join(repr(name) for name, own in guessed.items() if own == guess)
+            yield f"shape of {names} unknown, assumed to be that of {guess}"
 
     def check(self, name: str, where: str) -> None:
         """Raise an error if no value of this name exists so far, or its shape is unknown."""
+        self._read.add(name)
         if name in self._unshaped:
-            raise GraphError(f"{self._unshaped[name]} has a shape that depends on data or is not stated")
+            raise GraphError(f"{self._unshaped[name]}: shape of {name!r} unknown; it depends on data or is not stated")
         if name not in self.values:
             raise GraphError(f"{where} reads {name!r}, which no earlier node makes")
 
@@ -198,15 +212,30 @@ class Walker:
                 self._check_size(node, proto, where)
                 return proto
         if node.op_type in SUBGRAPHS and not unknown:
-            start = states_of(node).get(name)
-            if start is not None:
-                self._carried.add(name)
-                return self._types[start]
+            return self._guess(node, name, inferred)
         elif operands and (unknown or node.op_type in _SAME_SHAPE):
             if node.op_type not in _SAME_SHAPE:
                 self._assumed.add(kind_of(node))
             return self._types[operands[0]]
         return inferred.get(name, onnx.TypeProto(tensor_type=onnx.TypeProto.Tensor(elem_type=1)))
+
+    def _guess(self, node: onnx.NodeProto, name: str, inferred: Mapping[str, onnx.TypeProto]) -> onnx.TypeProto:
+        """A type for a result of a body that states no shape: that of a state's first value, or of stacked rounds.
+
+        The number of rounds is the largest that a Loop allows, or one if that depends on data.
+        """
+        start = states_of(node).get(name)
+        if start is not None:
+            self._guessed[name] = "the state's start"
+            return self._types[start]
+        each = stacked_of(node).get(name)
+        shape = None if each is None else tensor_of(each, name)
+        if each is None or shape is None:
+            return inferred.get(name, onnx.TypeProto(tensor_type=onnx.TypeProto.Tensor(elem_type=1)))
+        known = self._known.get(node.input[0])
+        rounds = 1 if known is None or not 0 <= int(known.reshape(-1)[0]) < MOST_ROUNDS else int(known.reshape(-1)[0])
+        self._guessed[name] = f"{rounds} round{'' if rounds == 1 else 's'} of the loop"
+        return helper.make_tensor_type_proto(each.tensor_type.elem_type, [rounds, *shape.shape])
 
     def _check_size(self, node: onnx.NodeProto, proto: onnx.TypeProto, where: str) -> None:
         if node.op_type != "Reshape" or node.domain:

@@ -6,6 +6,7 @@ from hetgym.errors import ConfigError
 from hetgym.graph.language_model import LanguageModel
 from hetgym.llm.search import Split
 from hetgym.llm.site import Site
+from hetgym.pipeline.programs import megatron_layout, split_spec, vllm_partition
 
 BACKENDS = {"AMD": "ROCm", "Intel": "SYCL", "Apple": "MTL"}  # first word of a product -> prefix of GPUs in llama.cpp
 
@@ -88,7 +89,7 @@ def vllm(site: Site, split: Split, model: LanguageModel) -> str:
     """Arguments of vLLM."""
     load, stages = site.load, split.stages
     layers = [stage.end - stage.first for stage in stages]
-    text = f"VLLM_PP_LAYER_PARTITION={','.join(map(str, layers))} " if len(set(layers)) > 1 else ""
+    text = f"{vllm_partition(layers)} " if len(set(layers)) > 1 else ""
     text += f"vllm serve MODEL --max-model-len {load.context}"
     if len(stages) > 1:
         text += f" --pipeline-parallel-size {len(stages)}"
@@ -121,17 +122,16 @@ def accelerate(site: Site, split: Split, model: LanguageModel) -> str:
 def pipelining(site: Site, split: Split, model: LanguageModel) -> str:
     """``split_spec`` of torch.distributed.pipelining."""
     layers = PATHS.get(model.family, "model.layers")
-    points = [f'"{layers}.{stage.first}": SplitPoint.BEGINNING' for stage in split.stages[1:]]
-    return "split_spec={" + ", ".join(points) + "}"
+    return split_spec([f"{layers}.{stage.first}" for stage in split.stages[1:]])
 
 
 def megatron(site: Site, split: Split, model: LanguageModel) -> str:
     """Layout of Megatron Core."""
-    layers = [f"t*{stage.end - stage.first}" for stage in split.stages]
+    layers = [stage.end - stage.first for stage in split.stages]
     ways = len(split.stages[0].devices)
     text = f"--pipeline-model-parallel-size {len(layers)} "
     text += f"--tensor-model-parallel-size {ways} " if ways > 1 else ""
-    return text + f'--pipeline-model-parallel-layout "E{"|".join(layers)}L"'
+    return text + f'--pipeline-model-parallel-layout "{megatron_layout(layers)}"'
 
 
 def onnxruntime(site: Site, split: Split, model: LanguageModel) -> str:

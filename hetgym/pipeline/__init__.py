@@ -3,6 +3,7 @@
 - Problems come from several sources: :func:`pipeline` and :func:`training_pipeline` price the :func:`blocks` of a graph
   on a platform, :func:`load` and :func:`load_layers` read files, :class:`RandomChains` draws random ones, and
   :class:`PipelineProblem` and :class:`TrainingPipeline` take arrays.
+- A :class:`LayerChain`, from :func:`layer_chain` or :func:`load_layers`, also knows the link between every two devices.
 - A cut is a list of :class:`Stage`; :func:`cut_problem` prices cuts for an :class:`Objective`. Methods that find good
   cuts are in :mod:`hetgym.baselines.pipeline`.
 - A schedule (:data:`SCHEDULES`, :func:`orders`) is the order in which each stage runs its passes. :func:`makespan`
@@ -19,8 +20,10 @@ from hetgym._lazy import lazy
 if TYPE_CHECKING:
     from hetgym.pipeline.blocking import BLOCKS as BLOCKS
     from hetgym.pipeline.blocking import blocks as blocks
+    from hetgym.pipeline.building import layer_chain as layer_chain
     from hetgym.pipeline.building import pipeline as pipeline
     from hetgym.pipeline.building import training_pipeline as training_pipeline
+    from hetgym.pipeline.chain import LayerChain as LayerChain
     from hetgym.pipeline.cuts import Cut as Cut
     from hetgym.pipeline.cuts import CutProblem as CutProblem
     from hetgym.pipeline.cuts import CutValue as CutValue

@@ -1,17 +1,20 @@
 """Blocks: the units of a graph that pipelines never cut."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 
 from hetgym._types import BoolArray, Int64Array, IntArray, frozen
 from hetgym.errors import ConfigError, check_name
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.layers import layer_of
 
-BLOCKS = ("auto", "trunk", "steps", "operators")
+BLOCKS = ("auto", "trunk", "layers", "steps", "operators")
 """Kinds of blocks, the units that are never cut. ``trunk``: the operators between two places where few tensors cross;
+``layers``: those of a layer by its name, see :func:`~hetgym.graph.layer_of`, as programs cut language models;
 ``steps``: a time step of a recurrent network; ``operators``: a single operator. ``auto`` takes ``steps`` if the graph
-has several time steps, otherwise ``trunk``."""
+has several time steps, otherwise ``trunk``; so does ``layers`` in graphs without several layers."""
 
 LARGEST = 0.25  # Share of a graph's operators above which a block is cut where more than one operator's results cross
 SMALL = 8  # Operators up to which no such block is cut
@@ -25,6 +28,8 @@ def blocks(graph: DataflowGraph, how: str = "auto") -> IntArray:
     results of two operators cross, of three, and so on. Operators that do not lead to the end of the longest path
     (writes to a cache, auxiliary outputs) follow the last one that they read from; those that do not depend on its
     start (the words of a decoder) precede their first reader.
+
+    Blocks of layers are the trunk blocks, with those that share a layer joined.
 
     The time step of a recurrent cell is the number of earlier cells with the same weights; other operators belong to
     the latest step that they read from.
@@ -41,7 +46,7 @@ def blocks(graph: DataflowGraph, how: str = "auto") -> IntArray:
     [0, 1, 2, 0, 1, 2]
     """
     check_name("kind of blocks", how, BLOCKS)
-    if how in ("auto", "steps"):
+    if how in ("auto", "steps", "layers"):
         steps = _steps(graph)
         if steps is not None:
             return frozen(steps)
@@ -53,7 +58,17 @@ def blocks(graph: DataflowGraph, how: str = "auto") -> IntArray:
         return frozen(found)
     order = _reading_order(graph)
     found[order] = np.concatenate([[0], np.cumsum(_ends(graph, order)[:-1])])
-    return frozen(found)
+    return frozen(_joined(graph, found) if how == "layers" else found)
+
+
+def _joined(graph: DataflowGraph, block: IntArray) -> IntArray:
+    """[n] blocks, with consecutive ones that share a layer joined; unchanged if that would leave too few."""
+    names: list[set[str]] = [set() for _ in range(int(block.max()) + 1)]
+    for k, op in zip(block.tolist(), graph.operators, strict=True):
+        names[k] |= {layer_of(op.name)} - {""}
+    starts = np.array([0] + [int(not before & own) for before, own in pairwise(names)], np.int32)
+    joined = np.cumsum(starts).astype(np.int32)[block]
+    return joined if joined.max() + 1 >= len(set().union(*names)) > 1 else block
 
 
 def _steps(graph: DataflowGraph) -> IntArray | None:

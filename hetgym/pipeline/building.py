@@ -4,11 +4,13 @@ import warnings
 
 import numpy as np
 
-from hetgym._types import FloatArray
-from hetgym.errors import HetgymWarning, check_name
+from hetgym._types import FloatArray, IntArray
+from hetgym.errors import ConfigError, HetgymWarning, check_name
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.layers import layer_of
 from hetgym.graph.transforms.training import OPTIMIZERS, training, weights_of
 from hetgym.pipeline.blocking import blocks
+from hetgym.pipeline.chain import LayerChain
 from hetgym.pipeline.layers import kinds_of
 from hetgym.pipeline.problem import PipelineProblem
 from hetgym.pipeline.training import TrainingPipeline
@@ -66,6 +68,25 @@ def training_pipeline(
     return _Build(graph, platform, costs, how).training(optimizer)
 
 
+def layer_chain(graph: DataflowGraph, platform: Platform, costs: object = "auto", how: str = "layers") -> LayerChain:
+    """Price a model's blocks on a platform, with the link between every two devices.
+
+    What a later block than the next one reads passes every boundary up to there. A layer's cache is what its tensors
+    named ``…_cache`` hold for a token. In graphs without such tensors, each operator of attention has one cache, and
+    all are equal.
+
+    Args:
+        costs: a cost model or the name of one.
+        how: see :func:`blocks`; not ``operators``.
+
+    Raises:
+        UnknownName, ConfigError: see :func:`blocks`, or blocks of operators, which are no chain.
+    """
+    if how == "operators":
+        raise ConfigError("layers that are single operators are no chain; let how be another kind of blocks")
+    return _Build(graph, platform, costs, how, 1).layers()
+
+
 class _Build:
     """A pipeline under construction."""
 
@@ -86,6 +107,7 @@ class _Build:
             )
         priced = Problem.build(graph, platform, costs)  # type: ignore[arg-type]
         kinds, self.first = kinds_of(platform, priced.cost)
+        self.priced = priced.cost
         cost = priced.cost[:, self.first]
         source, target = graph.edge_source, graph.edge_target
         apart = self.block[target] - self.block[source]
@@ -110,6 +132,30 @@ class _Build:
             operator_names=names,
             name=f"{graph.name}@{platform.name}",
             shared=shared,
+        )
+
+    def layers(self) -> LayerChain:
+        """The chain of blocks with the links between all devices."""
+        platform, problem = self.platform, self.problem
+        cache, held = _caches(self.graph, self.block)
+        names = block_names(self.graph, self.block)
+        return LayerChain(
+            problem.name,
+            tuple(names),
+            tuple(device.name for device in platform),
+            cost=self.gather(self.priced),
+            size=problem.size,
+            memory=np.array([device.usable_memory for device in platform]),
+            latency=platform.latency,
+            pace=1.0 / platform.bandwidth,
+            messages=self._sent(1.0, 0.0),
+            sent=self._sent(0.0, 1.0),
+            delay=np.zeros(len(problem.size)),
+            cache=cache,
+            cached=held,
+            shared=problem.shared,
+            roles=_roles(names),
+            per_token=bool(held.any()),
         )
 
     def training(self, optimizer: str) -> TrainingPipeline:
@@ -177,3 +223,34 @@ class _Build:
                 until[tensor] = 0
                 sent[source] += seconds
         return sent
+
+
+def block_names(graph: DataflowGraph, block: IntArray) -> list[str]:
+    """Name of each block ([n] block of each operator): its first layer, or its first operator if it has no layer."""
+    found: dict[int, str] = {}
+    for k, op in zip(block.tolist(), graph.operators, strict=True):
+        if k not in found or (layer_of(op.name) and not layer_of(found[k] + ".")):
+            found[k] = layer_of(op.name) or op.name
+    return [found[k] for k in range(len(found))]
+
+
+def _caches(graph: DataflowGraph, block: IntArray) -> tuple[FloatArray, FloatArray]:
+    """[b] bytes that each block caches for a token, or its operators of attention; [b] bytes of the caches it holds."""
+    count = int(block.max()) + 1
+    cache, held, attention = np.zeros(count), np.zeros(count), np.zeros(count)
+    seen: set[tuple[int, str]] = set()
+    for k, op in zip(block.tolist(), graph.operators, strict=True):
+        attention[k] += op.kind == "Attention"
+        for tensor in op.inputs:
+            if tensor.constant and tensor.name.endswith("_cache") and (k, tensor.name) not in seen:
+                seen.add((k, tensor.name))
+                held[k] += tensor.bytes
+                cache[k] += tensor.bytes / tensor.shape[-2]
+    return (cache, held) if held.any() else (attention, held)
+
+
+def _roles(names: list[str]) -> tuple[str, ...]:
+    """[b] role of each block: those from the first layer to the last are layers."""
+    layers = [k for k, name in enumerate(names) if layer_of(name + ".")] or [0, len(names) - 1]
+    before, after = layers[0], len(names) - 1 - layers[-1]
+    return ("words",) * before + ("layer",) * (len(names) - before - after) + ("head",) * after

@@ -92,7 +92,7 @@ def tables_of(training: TrainingPipeline, blocks: Contraction, objective: Object
         rest=np.zeros(n + 1),
         path=np.zeros(n + 1),
         largest=np.zeros(n + 1),
-        size=-copies * _spared(problem.shared.grouped(group, n), n),
+        size=-copies * spared_bytes(problem.shared.grouped(group, n), n),
         stash=np.zeros(n + 1),
         capacity=np.array([float(k.memory) * (1 + 1e-12) for k in each]),
         pays=np.array([float(k.transfers) for k in each]),
@@ -131,7 +131,7 @@ def _fill_sums(tables: CutTables) -> None:
         tables.largest[i] = max(tables.largest[i + 1], everything)
 
 
-def _spared(shared: SharedWeights, n: int) -> FloatArray:
+def spared_bytes(shared: SharedWeights, n: int) -> FloatArray:
     """[n + 1, n + 1] bytes that blocks i to before j need not hold, as an earlier one of them reads the same weight."""
     spared = np.zeros((n + 1, n + 1))
     for readers, size in shared.pairs():

@@ -115,10 +115,13 @@ class Baseline:
         from hetgym.problem import Problem
         from hetgym.schedule import Schedule
         from hetgym.sim import runtime as as_runtime
+        from hetgym.sim.runtime import charged
 
         if not isinstance(problem, Problem):
             raise ProblemError(f"{self.name!r} schedules a hetgym.Problem, not {type(problem).__name__}")
         options = self.options
+        if problem.has_partitions:
+            runtime = charged(as_runtime(runtime), problem)
         if runtime != "classic":
             as_runtime(runtime)
             options = {**options, "runtime": runtime} if self.plans_for == "any" else options

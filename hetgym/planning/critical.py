@@ -13,6 +13,7 @@ from hetgym.schedule import Schedule
 from hetgym.sim import Runtime, simulate
 from hetgym.sim import runtime as as_runtime
 from hetgym.sim.blame import blame
+from hetgym.sim.runtime import charged
 
 ROUNDING = 1e-12  # Relative difference up to which sums of the same times in different orders count as equal
 
@@ -55,7 +56,7 @@ def critical_chain(problem: Problem, schedule: Schedule, runtime: str | Runtime 
         runtime: the runtime that runs the schedule; under any but ``classic`` the chain is that of
             :func:`~hetgym.sim.blame`.
     """
-    if not as_runtime(runtime).is_classic:
+    if not charged(as_runtime(runtime), problem).is_classic:
         return np.array(blame(simulate(problem, schedule, unlimited(runtime))).chain, np.int32)
     chain = np.empty(problem.num_operators, np.int32)
     return chain[: find_chain(problem.arrays, of_schedule(problem, schedule), chain)]

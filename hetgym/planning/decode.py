@@ -15,6 +15,7 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
+from hetgym.sim.runtime import charged
 
 DECODES = ("insertion", "append", "bottom-level")
 """Rules by which a placement becomes a schedule: insertion or appending in the order of upward ranks, or insertion
@@ -102,7 +103,7 @@ def replanned(problem: Problem, plan: Schedule, runtime: str | Runtime) -> Sched
     Raises:
         OutOfMemory: the runtime enforces capacities, and no plan that fits was found.
     """
-    switches = as_runtime(runtime)
+    switches = charged(as_runtime(runtime), problem)
     if switches.is_classic:
         return plan
     if not limited(problem, switches):

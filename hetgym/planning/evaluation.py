@@ -17,7 +17,7 @@ from hetgym.planning.decode import DECODES, decode_all, decode_placement, new_de
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule, validate
 from hetgym.sim.run import Setting, new_workspace, run, setting
-from hetgym.sim.runtime import Runtime
+from hetgym.sim.runtime import Runtime, charged
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.simulation import simulate
 
@@ -70,7 +70,7 @@ def evaluate(
     >>> evaluate(problem, [[0, 0], [0, 1], [1, 1]])
     array([6. , 3.5, 4. ])
     """
-    switches = as_runtime(runtime)
+    switches = charged(as_runtime(runtime), problem)
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1):
         raise ConfigError(f"evaluate: threads is {threads!r}; it must be a whole number of at least 1")
     if isinstance(candidates, Sequence) and any(isinstance(item, Schedule) for item in candidates):

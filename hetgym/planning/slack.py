@@ -43,8 +43,8 @@ def reclaim_slack(
         schedule: the schedule; speeds that it has are dropped.
         speeds: clocks that operators may run at, as shares of the full one, which is always among them.
 
-    Returns the schedule as it was if the problem states no power, or under a runtime with noise or several streams,
-    where slack is not known.
+    Returns the schedule as it was if the problem states no power, or under a runtime with noise or several streams or
+    with partitions that take time to enter, where slack is not known.
 
     Raises:
         ConfigError: a speed that is not above 0 and at most 1.
@@ -54,7 +54,13 @@ def reclaim_slack(
     switches = as_runtime(runtime)
     plain = replace(schedule, speed=None)
     full = simulate(problem, plain, switches)
-    if not has_power(problem) or switches.streams > 1 or switches.noise > 0 or len(levels) == 1:
+    if (
+        not has_power(problem)
+        or problem.has_partitions
+        or switches.streams > 1
+        or switches.noise > 0
+        or len(levels) == 1
+    ):
         return plain
     anyone = np.zeros(problem.num_operators, np.bool_)
     senders = anyone.copy()

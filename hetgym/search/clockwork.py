@@ -77,7 +77,7 @@ class Clockwork(NamedTuple):
 
 
 STATE = ("start", "finish", "sent", "arrived", "ready", "waiting", "launched", "free", "link_free", "channel_free")
-PROGRESS = ("status", "missing", "slot", "priority", "running", "alarm", "clock", "tally")
+PROGRESS = ("status", "missing", "slot", "priority", "running", "alarm", "entered", "clock", "tally")
 """Arrays of the state and of the progress that change in the run of a schedule."""
 
 WORD = 8  # Size of a word [byte]

@@ -29,12 +29,13 @@ class Switches(NamedTuple):
     overlap: float  # relative slow-down of an operator for each one that already runs on the device at its start
     work_conserving: bool  # true if a free device may take any operator whose inputs have arrived
     by_arrival: bool = False  # true if it takes the one whose last input arrived first; only if work-conserving
+    partitions: bool = False  # true if devices take time to enter a partition, or take turns
 
 
 @step
 def keeps_order(switches: Switches) -> bool:
     """As :attr:`hetgym.Runtime.keeps_order`; schedules by priority do not."""
-    return switches.streams == 1 and not switches.work_conserving
+    return switches.streams == 1 and not switches.work_conserving and not switches.partitions
 
 
 @record
@@ -98,6 +99,7 @@ def launch(
     beside: int,
     factor: float,
     ahead: bool,
+    entry: float,
     switches: Switches,
 ) -> None:
     """Start an operator.
@@ -107,10 +109,11 @@ def launch(
         beside: number of operators that run on the device at this moment.
         factor: noise and slow-down, as a factor of the run time.
         ahead: true if a host issued it ahead of time, so that the device does not spend the dispatch time.
+        entry: time to enter the partition that it begins, part of its run time [s].
     """
     start = now if ahead else now + switches.dispatch
     s.start[operator] = start
-    s.finish[operator] = start + p.cost[operator, device] * factor * (1.0 + switches.overlap * beside)
+    s.finish[operator] = start + entry + p.cost[operator, device] * factor * (1.0 + switches.overlap * beside)
     s.free[device] = s.finish[operator]
     s.launched[device] += 1
 

@@ -293,7 +293,7 @@ def _take(
     p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None, device: int, now: float, switches: Switches
 ) -> int:
     """Launch the operator that a device takes next, if it can now; 1 if so, -1 if the makespan exceeds the limit."""
-    if run.running[device] >= switches.streams:
+    if run.running[device] >= switches.streams or (switches.partitions and _waits(p, run, device)):
         return 0
     ahead = False
     if switches.work_conserving:
@@ -318,7 +318,8 @@ def _take(
         ahead = p.asynchronous[device]
     run.slot[operator] = s.launched[device]
     factor = run.factor[operator] * run.slowdown[device]
-    launch(p, s, operator, device, now, run.running[device], factor, ahead, switches)
+    entry = _entry(p, s, run, operator, device, now) if switches.partitions else 0.0
+    launch(p, s, operator, device, now, run.running[device], factor, ahead, entry, switches)
     run.status[operator] = RUNNING
     run.running[device] += 1
     if sharing is None or switches.streams == 1:
@@ -337,6 +338,34 @@ def _take(
         if max(least, s.finish[operator] + run.rest[operator]) > run.limit[0]:
             return -1
     return 1
+
+
+@step
+def _waits(p: ProblemArrays, run: Progress, device: int) -> bool:
+    """True if a device waits for its turn, as another one of those that take turns runs."""
+    if p.takes_turns[device]:
+        for other in range(len(run.running)):
+            if other != device and p.takes_turns[other] and run.running[other] > 0:
+                return True
+    return False
+
+
+@step
+def _entry(p: ProblemArrays, s: State, run: Progress, operator: int, device: int, now: float) -> float:
+    """Time to enter the partition that an operator begins [s]; 0 if it belongs to the latest one.
+
+    It begins one if another device made an input after the latest partition was entered; so does the first operator.
+    """
+    if p.partition_overhead[device] == 0.0:
+        return 0.0
+    latest = 0.0
+    for k in range(p.predecessor_pointer[operator], p.predecessor_pointer[operator + 1]):
+        if run.assignment[p.predecessor[k]] != device:
+            latest = max(latest, s.finish[p.predecessor[k]])
+    if latest <= run.entered[device]:
+        return 0.0
+    run.entered[device] = now
+    return float(p.partition_overhead[device])
 
 
 @step

@@ -28,7 +28,7 @@ from hetgym.sim.kernel import FAIR, State, Switches
 from hetgym.sim.loop import OVER, STUCK
 from hetgym.sim.progress import OPEN, RUNNING, Progress, launch_order
 from hetgym.sim.run import online_setting
-from hetgym.sim.runtime import Runtime
+from hetgym.sim.runtime import Runtime, charged
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.trace import Trace, traced
 
@@ -163,7 +163,7 @@ class OnlineSimulation(Situation):
         changes: Sequence[SlowDown | Loss] = (),
     ) -> None:
         self.problem = problem
-        self.runtime = as_runtime(runtime)
+        self.runtime = charged(as_runtime(runtime), problem)
         how = online_setting(problem, self.runtime)
         p, self._switches = problem.arrays, how.switches
         fair = self._switches.communication == FAIR

@@ -61,6 +61,7 @@ class Progress(NamedTuple):
     running: IntArray  # [d] number of operators that run now
     host: FloatArray  # [d] time until which each device's host is busy [s]
     alarm: FloatArray  # [d] time of the latest alarm set for each device's next operator [s]
+    entered: FloatArray  # [d] time at which each device entered its latest partition [s]; -1 before the first one
     slowdown: FloatArray  # [d] current factor of run times
     alive: BoolArray  # [d] true if the device still exists
     changed: IntArray  # [c] device of each change
@@ -154,6 +155,7 @@ def _progress(
         running=integers(d),
         host=np.zeros(d),
         alarm=np.zeros(d),
+        entered=np.full(d, -1.0),
         slowdown=np.ones(d),
         alive=np.ones(d, np.bool_),
         changed=changed,
@@ -199,6 +201,7 @@ def clear(p: ProblemArrays, s: State, run: Progress, sharing: Sharing | None) ->
         run.running[device] = 0
         run.host[device] = 0.0
         run.alarm[device] = 0.0
+        run.entered[device] = -1.0
         run.slowdown[device] = 1.0
         run.alive[device] = True
     run.clock[0] = 0.0

@@ -9,7 +9,7 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.sim.kernel import State, Switches, new_state
 from hetgym.sim.loop import run_schedules
 from hetgym.sim.progress import Progress, Sharing, new_sharing, schedule_progress
-from hetgym.sim.runtime import COMMUNICATION, TRANSFERS, Runtime
+from hetgym.sim.runtime import COMMUNICATION, TRANSFERS, Runtime, charged
 from hetgym.sim.sweep import run_orders
 
 
@@ -23,6 +23,7 @@ class Setting(NamedTuple):
 
 def setting(problem: Problem, runtime: Runtime, by_priority: bool = False) -> Setting:
     """Prepare a runtime for schedules of a problem; ``by_priority`` if they give priorities, not device orders."""
+    runtime = charged(runtime, problem)
     switches = Switches(
         communication=COMMUNICATION.index(runtime.communication),
         transfers=TRANSFERS.index(runtime.transfers),
@@ -31,6 +32,7 @@ def setting(problem: Problem, runtime: Runtime, by_priority: bool = False) -> Se
         overlap=float(runtime.overlap),
         work_conserving=by_priority or runtime.order != "fixed",
         by_arrival=runtime.order == "ready",
+        partitions=runtime.partitions,
     )
     factor = np.ones(problem.num_operators)
     if runtime.noise > 0:

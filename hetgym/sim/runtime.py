@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from hetgym.errors import ConfigError, check_name, suggestion, unknown_name
+from hetgym.problem import Problem
 
 COMMUNICATION = ("free", "fifo", "fair", "endpoint")
 """Values of :attr:`Runtime.communication`; their positions are the kernel's codes."""
@@ -52,6 +53,9 @@ class Runtime:
             schedule's order, whose inputs have arrived; ``"ready"``, first come, first served: a free device takes
             the operator whose last input arrived first (ties: topological position), as executors do that know only
             the placement. The schedule's order is not obeyed.
+        partitions: charge the time to enter partitions, and let synchronous devices and their host take turns
+            (:attr:`hetgym.Problem.partition_overhead`). Problems that have any of these are always simulated and
+            planned so; the switch makes no difference for others.
 
     Raises:
         ConfigError: a value that the switch does not have.
@@ -69,6 +73,7 @@ class Runtime:
     noise: float = 0.0
     seed: int = 0
     order: str = "fixed"
+    partitions: bool = False
 
     def __post_init__(self) -> None:
         choices = {"communication": COMMUNICATION, "transfers": TRANSFERS, "memory": MEMORY, "order": ORDER}
@@ -91,6 +96,13 @@ class Runtime:
             if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
                 raise ConfigError(f"runtime: {name} is {value!r}; it must be a whole number of at least {least}")
             object.__setattr__(self, name, int(value))
+        if not isinstance(self.partitions, bool):
+            raise ConfigError(f"runtime: partitions is {self.partitions!r}; it must be true or false")
+        if self.partitions and self.streams > 1:
+            raise ConfigError(
+                f"runtime: streams is {self.streams}; devices that take time to enter partitions run one operator at a "
+                "time, so it must be 1"
+            )
 
     def __repr__(self) -> str:
         changed = [f for f in fields(self) if getattr(self, f.name) != f.default]
@@ -123,7 +135,7 @@ class Runtime:
         Then an operator starts when the one before it on its device has ended, or later: longest paths may follow
         device orders, and courses (:mod:`hetgym.search.course`) need no event loop.
         """
-        return self.streams == 1 and self.order == "fixed"
+        return self.streams == 1 and self.order == "fixed" and not self.partitions
 
     @property
     def needs_clock(self) -> bool:
@@ -178,10 +190,23 @@ def _switch(word: str) -> tuple[str, Any]:
     name, _, value = (part.strip() for part in word.partition("="))
     kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(Runtime)}
     check_name("switch of a runtime", name, kinds)
+    if kinds[name] is bool:
+        if value.lower() not in ("true", "false"):
+            raise ConfigError(f"runtime: {name} cannot be {value!r}; it must be true or false")
+        return name, value.lower() == "true"
     try:
         return name, kinds[name](value)
     except ValueError:
         raise ConfigError(f"runtime: {name} cannot be {value!r}; it must be a number") from None
+
+
+def charged(source: Runtime, problem: Problem) -> Runtime:
+    """A runtime that charges the partitions of a problem; the runtime itself if it has none.
+
+    Raises:
+        ConfigError: the problem has some, and the runtime several streams.
+    """
+    return replace(source, partitions=True) if problem.has_partitions and not source.partitions else source
 
 
 def runtime_name(source: Runtime) -> str:

@@ -6,7 +6,7 @@ from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule, validate
 from hetgym.sim.run import new_workspace, run, setting
-from hetgym.sim.runtime import Runtime
+from hetgym.sim.runtime import Runtime, charged
 from hetgym.sim.runtime import runtime as as_runtime
 from hetgym.sim.trace import Trace, traced
 
@@ -27,7 +27,7 @@ def simulate(problem: Problem, schedule: Schedule, runtime: str | Runtime = "cla
     3.5
     """
     validate(problem, schedule, memory=False)
-    return run_schedule(problem, schedule, as_runtime(runtime))
+    return run_schedule(problem, schedule, charged(as_runtime(runtime), problem))
 
 
 def run_schedule(problem: Problem, schedule: Schedule, switches: Runtime) -> Trace:

@@ -66,7 +66,7 @@ def run_order(
         operator = int(stack[top])
         device = assignment[operator]
         now = max(s.ready[operator], s.free[device], _issue_time(p, s, device, switches))
-        launch(p, s, operator, device, now, 0, factor[operator], p.asynchronous[device], switches)
+        launch(p, s, operator, device, now, 0, factor[operator], p.asynchronous[device], 0.0, switches)
         first, last = p.successor_pointer[operator], p.successor_pointer[operator + 1]
         for edge in range(first, last):
             _deliver(p, s, assignment, edge, first, last, device, s.finish[operator], switches)

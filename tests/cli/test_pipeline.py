@@ -11,8 +11,7 @@ from cli.commands import ask
 from hetgym import DataflowGraph, load_graph, load_platform
 from hetgym.graph import to_json
 from hetgym.graph.ops import Operator, Tensor
-from hetgym.pipeline import blocks
-from hetgym.pipeline import pipeline as priced
+from hetgym.pipeline import Stage, blocks, layer_chain
 
 TIMES = "layer,count,time [ms]\nwords,1,0.003\nlayers,64,0.39375\nhead,1,0.751\n"
 SIZES = "layer,count,size [parameters]\nlayers,8,3160\nhead,1,472\n"
@@ -68,6 +67,19 @@ def test_a_table_of_sizes_is_balanced_by_size(folder: Path) -> None:
     assert "6,792 parameters on the fullest device" in shown and "size [parameters]" in shown
 
 
+def test_a_request_passes_fast_devices_only(folder: Path) -> None:
+    """Every layer takes longer on the CPU, and what fits on two cards is not spread over four."""
+    (folder / "few.csv").write_text(
+        "layer,count,size [MiB],time cpu [ms],time gpu [ms],output [MB]\nlayers,6,7000,9,1,8\n"
+    )
+    words = ("pipeline", "few.csv", "--platform", "cards.yaml", "--objective", "latency")
+    document = json.loads(ask(*words, "--json", cwd=folder).stdout)
+    assert [stage["device"] for stage in document["stages"]] == ["gpu0", "gpu1"]
+    assert document["request_s"] == pytest.approx(6e-3 + 2 * 5e-6 + 8e6 / 12e9)
+    shown = ask(*words, "--name", "two", cwd=folder).stdout
+    assert "the other devices stay empty: one more stage would make a request slower" in shown
+
+
 def test_whole_layers_that_a_card_holds_and_the_rest_on_the_cpu(folder: Path) -> None:
     words = ("pipeline", "experts.csv", "--platform", "cards.yaml", "--reserve", "2500MiB")
     document = json.loads(ask(*words, "--json", cwd=folder).stdout)
@@ -83,12 +95,13 @@ def test_a_model_is_cut_at_its_blocks(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     graph, platform = load_graph("vgg19", batch=2), load_platform("cpu-2gpu-nvlink")
-    problem, block = priced(graph, platform), blocks(graph)
+    chain, block = layer_chain(graph, platform), blocks(graph)
     assert sum(stage["layers"] for stage in document["stages"]) == len(set(block.tolist()))
     first = document["stages"][0]["layers"]
     names = [device.name for device in platform.devices]
     one, two = (names.index(stage["device"]) for stage in document["stages"])
-    assert problem.max_load([one] * first + [two] * (problem.num_operators - first)) == document["slowest_s"]
+    stages = [Stage(0, first, one), Stage(first, len(chain.layers), two)]
+    assert chain.loads(stages).max() == document["slowest_s"] and chain.latency_of(stages) == document["request_s"]
     assert sum(stage["bytes"] for stage in document["stages"]) == pytest.approx(float(graph.resident_bytes.sum()))
     shown = ask(*words, cwd=folder).stdout
     assert "size [MB]" in shown and "of the device" in shown and graph.operators[0].name in shown
@@ -99,12 +112,21 @@ def test_a_model_of_layers_names_them(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     first, second = json.loads(done.stdout)["stages"]
     assert "transformer.h." in first["last"] + second["first"]
+    layouts = json.loads(done.stdout)["layouts"]
+    assert layouts["vllm"] == "VLLM_PP_LAYER_PARTITION=7,5"
+    assert layouts["megatron"] == '--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "Et*7|t*5L"'
+    assert layouts["pipelining"] == 'split_spec={"transformer.h.7": SplitPoint.BEGINNING}'
+    words = ("--phase", "decode", "--dims", "sequence=64", "--platform", "8gpu-node", "--stages", "2")
+    done = ask("pipeline", "llama-3-8b", *words, "--objective", "cache", "--json", cwd=folder)
+    document = json.loads(done.stdout)
+    assert document["room_unit"] == "tokens" and document["room"] > 1e5
+    assert 'split_spec={"model.layers.' in document["layouts"]["pipelining"]
 
 
 def test_devices_that_no_stage_needs_are_said_to_stay_empty(folder: Path) -> None:
     (folder / "one.csv").write_text("time [ms],transfer [ms]\n5,9\n1,9\n")
     done = ask("pipeline", "one.csv", "--stages", "2", cwd=folder)
-    assert "one: 1 stage by even-cut" in done.stdout
+    assert "one: 1 stage by linked-dp" in done.stdout
     assert "the other devices stay empty: one more stage would not shorten the slowest\n" in done.stdout
 
 
@@ -124,7 +146,7 @@ def test_few_blocks_are_said_for_the_stages_that_are_wanted(
     to_json(DataflowGraph(gemm, [(0, 0, 1)], "two"), folder / "two.json")
     done = ask("pipeline", "two.json", "--platform", "8gpu-node", *stages, cwd=folder, warned="always")
     said = [line for line in done.stderr.splitlines() if "warning" in line]
-    assert said == ([f"hetgym: warning: graph 'two' has 2 blocks (auto) for {warned}"] if warned else [])
+    assert said == ([f"hetgym: warning: graph 'two' has 2 blocks (layers) for {warned}"] if warned else [])
     assert f"the other devices stay empty: {left}\n" in done.stdout if left else "stay empty" not in done.stdout
 
 
@@ -139,13 +161,22 @@ def test_few_blocks_are_said_for_the_stages_that_are_wanted(
         (("times.csv", "--stages", "2", "--planner", "evencut"), "did you mean 'even-cut'"),
         (("times.csv", "--stages", "2", "--objective", "speed"), "unknown objective"),
         (("sizes.csv", "--stages", "2", "--objective", "throughput"), "sizes.csv has no times"),
+        (("sizes.csv", "--stages", "2", "--objective", "cache"), "every device needs a memory_capacity"),
+        (
+            ("times.csv", "--stages", "2", "--objective", "latency", "--planner", "even-cut"),
+            "latency needs --planner linked-dp",
+        ),
+        (
+            ("vgg19", "--platform", "cpu-gpu", "--blocks", "operators", "--planner", "linked-dp"),
+            "choose other --blocks than operators",
+        ),
         (("sizes.csv", "--platform", "cpu-gpu"), "sizes in parameters"),
         (("gone.csv", "--stages", "2"), "gone.csv"),
         (("vgg19",), "--platform is missing"),
         (("vgg19", "--platform", "CPU-GPU"), "did you mean 'cpu-gpu'?"),
         (("vgg19", "--platform", "dgx-a100-64"), "dgx-a100-64 is a cluster"),
         (("vgg19", "--platform", "cpu-gpu", "--stages", "3"), "stages is 3; 'vgg19@cpu-gpu' has 2 devices"),
-        (("vgg19", "--platform", "cpu-gpu", "--blocks", "layers"), "unknown kind of blocks 'layers'"),
+        (("vgg19", "--platform", "cpu-gpu", "--blocks", "layer"), "unknown kind of blocks 'layer'"),
         (("vgg19", "--platform", "cpu-gpu", "--reserve", "much"), "Invalid size 'much'"),
         (("vgg19", "--platform", "cpu-gpu", "--reserve", "1000GB"), "has no more memory than that"),
         (("experts.csv", "--platform", "cards.yaml", "--layout", "1,60"), "memory: device 1 holds"),

@@ -147,6 +147,30 @@ def test_weights_that_no_operator_reads_lie_on_the_first_device_that_is_not_the_
     assert export_plan(alone, "accelerate", problem=problem, weights=weights) == {"": "cpu"}
 
 
+class Scaled(torch.nn.Module):
+    """A layer with a buffer and a parameter of its own; the buffer is in no state dict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+        self.register_buffer("scale", torch.full((1,), 0.5), persistent=False)
+        self.gain = torch.nn.Parameter(torch.ones(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(torch.relu(self.up(x))) * self.scale * self.gain
+
+
+def test_weights_of_a_layer_itself_lie_where_they_are_read() -> None:
+    module = torch.nn.Sequential(Scaled(), Scaled()).eval()
+    weights = [*module.state_dict(), *(name for name, _ in module.named_buffers())]
+    problem = Problem.build(
+        hetgym.graph.from_torch(module, (torch.zeros(2, 8),)), hetgym.load_platform("cpu-2gpu-nvlink")
+    )
+    plan = schedule(problem, {"0.down": 2, "0.mul": 2, "0.mul_2": 2, "1": 2})
+    found = export_plan(plan, "accelerate", problem=problem, weights=weights)
+    assert found == {"0.up": 0, "0.down": 1, "1": 1, "0.scale": 1, "0.gain": 1}
+
+
 SPLITS = [
     HALVES,
     pytest.param({"tokens": 2, "add": 2}, marks=pytest.mark.slow),

@@ -325,8 +325,8 @@ def test_unknown_kinds_are_kept_with_one_warning():
     ("state", "note"),
     [
         (value("next", [1, 64]), None),
-        (value("next", ["n", 64]), "shapes unknown, assumed to be those that the state starts with: looped"),
-        (helper.make_tensor_value_info("next", TensorProto.FLOAT, None), "assumed .* looped"),
+        (value("next", ["n", 64]), "shape of 'looped' unknown, assumed to be that of the state's start"),
+        (helper.make_tensor_value_info("next", TensorProto.FLOAT, None), "'looped' unknown"),
     ],
 )
 def test_results_of_loops_have_the_types_of_their_states(state, note):
@@ -349,11 +349,35 @@ def test_results_of_loops_have_the_types_of_their_states(state, note):
     with pytest.warns(HetgymWarning, match=note or "unknown kind") as caught:
         graph = from_onnx(looping("looped"))
     assert graph.operators[0].outputs[0].shape == (1, 64) and graph.operators[1].outputs[0].shape == (1, 8)
-    assert (note is None) == ("shapes unknown" not in str(caught[0].message))
+    assert (note is None) == ("'looped' unknown" not in str(caught[0].message))
     with pytest.raises(GraphError, match="strict=True"):
         from_onnx(looping("looped"), strict=True)
-    with pytest.raises(GraphError, match="'all' has a shape that depends on data or is not stated"):
-        from_onnx(looping("all"))
+    with pytest.warns(HetgymWarning, match="shape of 'all' unknown, assumed to be that of 32 rounds of the loop"):
+        graph = from_onnx(looping("all"))
+    assert graph.operators[0].outputs[0].shape == (32, 1, 64) and graph.operators[1].outputs[0].shape == (32, 1, 8)
+
+
+def test_a_loop_without_a_known_number_of_rounds_has_one():
+    flag, number = (
+        helper.make_tensor_value_info(n, t, []) for n, t in (("go", TensorProto.BOOL), ("i", TensorProto.INT64))
+    )
+    nodes = [node("Identity", "cond", "go"), node("Relu", "state", "next"), node("Identity", "state", "each")]
+    inside = [number, helper.make_tensor_value_info("cond", TensorProto.BOOL, []), value("state", [4])]
+    for each, shape in (
+        (value("each", [4]), (1, 4)),
+        (helper.make_tensor_value_info("each", TensorProto.FLOAT, None), None),
+    ):
+        body = helper.make_graph(nodes, "body", inside, [flag, value("next", [4]), each])
+        yes = helper.make_tensor("yes", TensorProto.BOOL, [], [True])
+        loop = [node("Loop", "rounds,yes,x", "last,all", body=body), node("Relu", "all", "y")]
+        rounds = helper.make_tensor_value_info("rounds", TensorProto.INT64, [])
+        net = model(loop, [value("x", [4]), rounds], [value("y", None)], [yes])
+        if shape is None:
+            with pytest.raises(GraphError, match="shape of 'all' unknown; it depends on data or is not stated"):
+                from_onnx(net)
+            continue
+        with pytest.warns(HetgymWarning, match="shape of 'all' unknown, assumed to be that of 1 round of the loop"):
+            assert from_onnx(net).operators[1].outputs[0].shape == shape
 
 
 def test_declared_types_serve_operators_without_inference():

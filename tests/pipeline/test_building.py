@@ -21,6 +21,7 @@ from hetgym.pipeline import (
     Stage,
     blocks,
     cut_problem,
+    layer_chain,
     pipeline,
     training_pipeline,
 )
@@ -130,6 +131,30 @@ def test_a_large_model_leaves_room_on_the_first_and_the_last_of_eight_cards() ->
     stage = contiguous_dp(problem)[block]
     layers = [sum(stage[i] == k and "down_proj" in op.name for i, op in enumerate(graph.operators)) for k in range(8)]
     assert sum(layers) == 80 and 8 <= layers[0] <= 9 and 8 <= layers[-1] <= 9 and max(layers) <= 11
+
+
+@pytest.mark.parametrize("phase", ["forward", "prefill", "decode"])
+def test_blocks_of_layers_are_the_layers(phase: str) -> None:
+    graph = load_graph("llama-3-8b", sequence=64, phase=phase)
+    chain = layer_chain(graph, load_platform("8gpu-node"))
+    layers = [f"layers.{k}" for k in range(32)]
+    assert [name for name in chain.layers if name in layers] == layers and len(chain.layers) <= 36
+    assert chain.roles == tuple("words" if k < 1 else "layer" if k < 33 else "head" for k in range(len(chain.layers)))
+    cached = 0.0 if phase == "forward" else 2 * 8 * 128 * 2.0  # keys and values of eight heads in 16 bits
+    assert chain.per_token == (phase != "forward") and set(chain.cache[1:33]) == {cached or 1.0}
+    assert chain.cached.sum() == 64 * 32 * cached and not chain.cache[[0, -1]].any()
+    assert chain.size.sum() - chain.shared.repeated == pytest.approx(graph.model_bytes)
+    whole = pipeline(graph, load_platform("8gpu-node"), how="layers")
+    assert chain.sent[:-1].all() and whole.num_operators == len(chain.layers)
+
+
+def test_blocks_of_layers_are_those_of_the_trunk_without_layers() -> None:
+    graph = load_graph("vgg19")
+    assert blocks(graph, "layers").tolist() == blocks(graph).tolist()
+    t5 = language_model("t5", 6, 512, vocabulary=32128)
+    assert 12 <= blocks(t5, "layers").max() <= blocks(t5).max()
+    with pytest.raises(hetgym.ConfigError, match="single operators are no chain"):
+        layer_chain(graph, load_platform("8gpu-node"), how="operators")
 
 
 def test_too_few_blocks_are_said() -> None:

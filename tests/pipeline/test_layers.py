@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hetgym import Device, Link, Platform, ProblemError
-from hetgym.pipeline import load_layers
+from hetgym.pipeline import Stage, load_layers
 
 CPU = Device("host", "cpu", {"float32": 1e12}, 8e10, memory_capacity=64e9)
 CARDS = [Device(f"card{k}", "gpu", {"float32": 3e13}, 9e11, memory_capacity=8e9) for k in range(2)]
@@ -54,6 +54,34 @@ def test_devices_take_the_times_of_their_name_or_kind_and_pay_for_outputs(tmp_pa
     assert [kind.count for kind in alike.kinds] == [1, 2] and alike.transfer.tolist() == [5e-3, 0.0]
 
 
+def test_shared_weights_are_held_once_on_each_device(tmp_path: Path) -> None:
+    """GPT-2: words and head share 154 MB; seven layers with the words, five with the head."""
+    path = written(
+        tmp_path, "layer,count,size [MB],shared-with", "words,1,157.5,", "layers,12,28.35,", "head,1,154.4,words"
+    )
+    table = load_layers(path, devices=2)
+    first, second = Stage(0, 8, 0), Stage(8, 14, 1)
+    assert [table.chain.held(s) for s in (first, second)] == pytest.approx([355.95e6, 296.15e6])
+    assert table.chain.held(Stage(0, 14, 0)) == pytest.approx(497.7e6)
+    assert table.problem.held(np.repeat([0, 1], [8, 6]).astype(np.int32)) == pytest.approx([355.95e6, 296.15e6])
+    small = table.chain.sizes()
+    assert small[0, 8] == pytest.approx(355.95e6) and small[0, 14] == pytest.approx(497.7e6)
+
+
+def test_links_and_caches_of_a_chain(tmp_path: Path) -> None:
+    path = written(tmp_path, "layer,count,time [s],output [MB]", "words,1,1,5", "layers,3,1,10", "head,1,1,0")
+    chain = load_layers(path, MACHINE).chain
+    assert chain.cache.tolist() == [0, 1, 1, 1, 0] and not chain.per_token
+    assert chain.hop(1, 1, 2) == pytest.approx(1e-5 + 5e6 / 1e10)
+    stages = [Stage(0, 2, 1), Stage(2, 5, 2)]
+    assert chain.loads(stages).tolist() == pytest.approx([2 + 1e-5 + 1e-3, 3 + 1e-5 + 1e-3])
+    assert chain.latency_of(stages) == pytest.approx(5 + 1e-5 + 1e-3)
+    assert chain.room(stages) == 8e9 / 2
+    path = written(tmp_path, "time [s],cache [kB],transfer [ms]", "1,2,5", "1,0,5")
+    chain = load_layers(path, MACHINE).chain
+    assert chain.cache.tolist() == [2000, 0] and chain.per_token and chain.hop(1, 0, 1) == 5e-3
+
+
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
@@ -76,6 +104,9 @@ def test_devices_take_the_times_of_their_name_or_kind_and_pay_for_outputs(tmp_pa
         (("time gpu [s]", "1"), "no times without a platform; add a column time [ms]"),
         (("time [s],output [MB]", "1,1"), "the time of an output depends on links"),
         (('time [s]"', "1"), "t.csv"),
+        (("layer,size [B],shared-with", "a,1,b"), "layer 'a' is shared-with 'b'; expected the name of another layer"),
+        (("layer,size [B],shared-with", "a,1,a"), "expected the name of another layer"),
+        (("layer,size [B],shared-with", "a,1,b", "b,1,c", "c,1,"), "share with 'b', which itself is shared-with 'c'"),
     ],
 )
 def test_bad_tables_are_refused_in_a_sentence(tmp_path: Path, lines: tuple[str, ...], words: str) -> None:

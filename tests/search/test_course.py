@@ -95,6 +95,12 @@ def test_the_price_of_a_change_is_that_of_the_changed_plan(problem: Problem, run
     assert_prices(problem, runtime, np.random.default_rng(seed), 12)
 
 
+@given(strategies.partitioned(), st.integers(0, 2**32 - 1), st.data())
+def test_prices_charge_partitions(problem: Problem, seed: int, data: st.DataObject) -> None:
+    runtime = data.draw(strategies.runtimes(noise=0.0, streams=1, partitions=problem.has_partitions))
+    assert_prices(problem, runtime, np.random.default_rng(seed), 12)
+
+
 @pytest.mark.parametrize("transfers", ["per_edge", "cached", "aggregated"])
 @pytest.mark.parametrize("communication", ["free", "fifo", "endpoint"])
 def test_prices_end_where_changes_have_died_away(communication: str, transfers: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetgym.errors import ConfigError
+from hetgym.problem import Problem
 
 IDS = {
     "place": "HetSchedule-v0",
@@ -15,6 +16,15 @@ IDS = {
     "improve": "HetImprove-v0",
 }
 """Kind of decision -> id of its environment."""
+
+
+def refuse_partitions(problem: Problem) -> None:
+    """Refuse (ConfigError) a problem in which entering partitions takes time: environments do not charge it."""
+    if problem.has_partitions:
+        raise ConfigError(
+            f"problem {problem.name!r} has partition_overhead or synchronous devices, which environments do not "
+            "simulate; plan it with hetgym.plan, or set them to 0 and false"
+        )
 
 
 def require_kind(kind: str, of: Any) -> None:

@@ -32,6 +32,7 @@ from hetgym.envs.dispatch.state import DispatchTables
 from hetgym.envs.place.instance import ScheduleInstance, prepare
 from hetgym.envs.place.objective import Weighed
 from hetgym.envs.place.observation import DeviceColumn, fixed
+from hetgym.envs.place.problems import playable
 from hetgym.envs.place.rendering import dispatch_text
 from hetgym.envs.place.rules import JOB_TIME, ScheduleRules
 from hetgym.envs.place.state import PROBLEM
@@ -45,7 +46,6 @@ from hetgym.sim.kernel import Switches
 from hetgym.sim.progress import RUNNING, launch_order, new_sharing
 from hetgym.sim.run import online_setting
 from hetgym.sim.runtime import runtime_name
-from hetgym.workloads import as_problem
 from hetgym.workloads.job_shops import known_optimum
 
 _SPARE_RUNS = 4  # runs on a problem that are kept though no lane uses them
@@ -155,7 +155,7 @@ class DispatchLanes(RecordLanes):
         """
         forced, conditions, gap, *values = only_options(options, *self.options)
         lists = {name: nonnegative(f"options[{name!r}]", one) for name, one in zip(_LISTS, values, strict=True)}
-        problems = [as_problem(one) for one in listed(forced)] if forced is not None else []
+        problems = [playable(one) for one in listed(forced)] if forced is not None else []
         if forced is not None:
             problem = self._together(problems)  # if that is refused, nothing has been drawn
         if conditions is not None:

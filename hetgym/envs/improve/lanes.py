@@ -25,6 +25,7 @@ from hetgym.envs.improve.rules import ACCEPT, ImproveRules
 from hetgym.envs.improve.state import MOST, RECORD, ImproveState
 from hetgym.envs.place.instance import ScheduleInstance, prepare
 from hetgym.envs.place.observation import Fixed, fixed
+from hetgym.envs.place.problems import playable
 from hetgym.envs.place.rendering import plan_text
 from hetgym.envs.place.state import ANY, PROBLEM
 from hetgym.errors import ConfigError, shown
@@ -35,7 +36,6 @@ from hetgym.schedule import Schedule
 from hetgym.search import course as courses
 from hetgym.search import device_orders, regions
 from hetgym.sim import Runtime, Trace, simulate
-from hetgym.workloads import as_problem
 
 _COURSES = 8  # problems for which a lane keeps arrays
 
@@ -109,7 +109,7 @@ class ImproveLanes(RecordLanes):
         if conditions is not None:
             conditions = whole_number("options['conditions']", conditions, 0, 2**64 - 1)
         entropy = int(rng.integers(2**62))  # drawn in any case, so that the problem does not depend on the option
-        problem = self.source.draw(rng, lane, seed) if forced is None else as_problem(forced)
+        problem = self.source.draw(rng, lane, seed) if forced is None else playable(forced)
         passing = forced is None and self.source.passing(seed)
         prepared = self._known.get(problem, lambda: self._prepare(problem), passing)
         start, state = prepared.start, self.state

@@ -23,6 +23,7 @@ from hetgym.envs.place.dynamics import decoded, place
 from hetgym.envs.place.instance import ScheduleInstance, prepare
 from hetgym.envs.place.objective import Weighed
 from hetgym.envs.place.observation import OperatorColumn, fixed, place_space, turns
+from hetgym.envs.place.problems import playable
 from hetgym.envs.place.rendering import partial_trace, place_text
 from hetgym.envs.place.rules import PlaceRules
 from hetgym.envs.place.state import ANY, PROBLEM, RECORD, TABLES, TIMELINE, PlaceState, tables_of
@@ -31,7 +32,6 @@ from hetgym.planning import timeline
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import Trace, simulate
-from hetgym.workloads import as_problem
 
 _SPARE_PAIRS, _LEAST_PAIRS = 8, 64  # of timelines that no lane uses: for each lane, and at least
 Timelines = tuple[records.Entry, ...]  # The timelines of a lane: its decisions, and scratch
@@ -102,7 +102,7 @@ class PlaceLanes(RecordLanes):
         ``options["order"]``: [n] operators in the order of decisions, each behind its predecessors.
         """
         forced, order = only_options(options, *self.options)
-        problem = self.source.draw(rng, lane, seed) if forced is None else as_problem(forced)
+        problem = self.source.draw(rng, lane, seed) if forced is None else playable(forced)
         passing = forced is None and self.source.passing(seed)
         prepared = self._known.get(problem, lambda: self._prepare(problem), passing)
         if prepared.settled and not self._told:

@@ -11,6 +11,7 @@ import numpy as np
 from hetgym.costs import CostModel, cost_model
 from hetgym.envs.core import sources
 from hetgym.envs.core.arguments import whole
+from hetgym.envs.core.kinds import refuse_partitions
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.sources import Graph, Kind, Machine, PoolArguments, Source
 from hetgym.problem import Problem
@@ -18,11 +19,21 @@ from hetgym.workloads import RandomMix, as_problem, load_suite
 
 
 def _sizes(problem: Problem) -> GraphPadding:
+    refuse_partitions(problem)
     return GraphPadding(problem.num_operators, problem.num_edges, problem.num_devices)
 
 
 def _is_problem(made: object) -> bool:
+    if isinstance(made, Problem):
+        refuse_partitions(made)
     return isinstance(made, Problem)
+
+
+def playable(source: object) -> Problem:
+    """As :func:`hetgym.workloads.as_problem`; ConfigError, too, for a problem that environments do not simulate."""
+    problem = as_problem(source)
+    refuse_partitions(problem)
+    return problem
 
 
 PROBLEMS: Kind[Problem, GraphPadding] = Kind("a hetgym.Problem", _is_problem, _sizes)

@@ -16,6 +16,7 @@ from hetgym import metrics
 from hetgym._types import FloatArray
 from hetgym.baselines import get
 from hetgym.costs import cost_model
+from hetgym.envs.core.kinds import refuse_partitions
 from hetgym.envs.core.memory import Remembered
 from hetgym.envs.split.assembly import Assembly
 from hetgym.envs.split.instance import SplitInstance, loads_of
@@ -176,6 +177,7 @@ class Splits:
         graph = fuse(graph).graph if self.rules.fused else graph
         prices = PriceList(self.model)
         problem = Problem.build(graph, platform, prices)
+        refuse_partitions(problem)
         whole = self._evaluated(problem, graph)
         least, multiple, divisible = self.rules.granularity * whole.makespan, self.rules.multiple, self.rules.divisible
         found = Splitter(graph, platform, self.model, self.menu, least, multiple, divisible)

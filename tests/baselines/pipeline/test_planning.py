@@ -59,17 +59,19 @@ def test_the_best_devices_are_chosen_and_keep_their_numbers() -> None:
     assert plan_pipeline(chain, 1).tolist() == [2] * 4
 
 
-def test_memory_is_filled_evenly_by_its_share() -> None:
+def test_a_balanced_cut_is_even_by_time_or_else_by_the_share_of_memory() -> None:
     """Llama 3 70B in 8 bits on eight cards: words and head of 1.05 GB, eighty layers of 0.855 GB."""
     size = [1.05e9, *[0.855e9] * 80, 1.05e9]
-    chain = PipelineProblem.chain(np.ones((82, 1)), [DeviceKind("l4", 8, memory=24e9)], size=size)
-    held = np.bincount(plan_pipeline(chain, objective="memory"), minlength=8)
+    chain = PipelineProblem.chain(np.zeros((82, 1)), [DeviceKind("l4", 8, memory=24e9)], size=size)
+    held = np.bincount(plan_pipeline(chain, objective="balance"), minlength=8)
     assert (
         held.min() > 0 and held[0] == held[-1] == 10 and set(held[1:-1]) == {10, 11}
     )  # nine layers and words, or head
     cards = [DeviceKind("large", memory=80.0), DeviceKind("small", memory=40.0)]
-    two = PipelineProblem.chain(np.ones((6, 2)), cards, size=6.0)
-    assert np.bincount(plan_pipeline(two, objective="memory")).tolist() == [4, 2]
+    two = PipelineProblem.chain(np.zeros((6, 2)), cards, size=6.0)
+    assert np.bincount(plan_pipeline(two, objective="balance")).tolist() == [4, 2]
+    sent = PipelineProblem.chain(np.ones((6, 1)), [DeviceKind("gpu", 2)], transfer=[0, 0, 9, 0, 0, 0])
+    assert np.bincount(plan_pipeline(sent, objective="balance")).tolist() == [3, 3]  # transfers do not count
 
 
 @pytest.mark.parametrize("planner", [name for name in PLANNERS if name != "cp-sat"])

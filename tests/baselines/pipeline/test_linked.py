@@ -1,0 +1,146 @@
+"""linked_dp against all cuts of small chains, and links that differ."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from effort import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hetgym import ConfigError, ProblemError, UnknownName
+from hetgym.baselines.pipeline import linked as planner
+from hetgym.baselines.pipeline import linked_dp
+from hetgym.pipeline import LayerChain, Stage
+from hetgym.weights import SharedWeights
+
+OBJECTIVES = ("throughput", "latency", "balance", "cache")
+
+
+def random_chain(rng: np.random.Generator, d: int = 3) -> LayerChain:
+    """Five layers on devices some of which are equal, with links that differ and a weight that two layers share."""
+    n = 5
+    kinds = rng.integers(0, 2, d)
+    cost = rng.integers(1, 9, (n, 2)).astype(float)
+    cost[rng.random((n, 2)) < 0.1] = np.inf
+    latency, pace = (rng.integers(0, 3, (d, d)).astype(float) for _ in range(2))
+    for table in (latency, pace):
+        np.fill_diagonal(table, 0.0)
+    size = rng.integers(2, 5, n).astype(float)
+    return LayerChain(
+        "random",
+        tuple(f"layers.{k}" for k in range(n)),
+        tuple(f"d{k}" for k in range(d)),
+        cost=cost[:, kinds],
+        size=size,
+        memory=rng.choice([7.0, 10.0, 30.0], 2)[kinds],
+        latency=latency,
+        pace=pace,
+        messages=rng.integers(0, 2, n).astype(float),
+        sent=rng.integers(0, 3, n).astype(float),
+        delay=rng.integers(0, 2, n).astype(float),
+        cache=rng.integers(0, 3, n).astype(float),
+        cached=np.zeros(n),
+        shared=SharedWeights.of(n, [([0, n - 1], 2.0)]),
+        roles=("layer",) * n,
+    )
+
+
+def value(chain: LayerChain, stages: list[Stage], objective: str) -> float:
+    """What is to be small."""
+    if objective == "cache":
+        return -chain.room(stages)
+    if objective == "latency":
+        return chain.latency_of(stages)
+    return float((chain.loads(stages) if objective == "throughput" else chain.run_times(stages)).max())
+
+
+def all_cuts(chain: LayerChain, most: int) -> list[list[Stage]]:
+    n, d, found = len(chain.layers), len(chain.devices), []
+    for count in range(1, most + 1):
+        for ends in itertools.combinations(range(1, n), count - 1):
+            for devices in itertools.permutations(range(d), count):
+                stages = [Stage(*x) for x in zip((0, *ends), (*ends, n), devices, strict=True)]
+                try:
+                    chain.check(stages)
+                except ProblemError:
+                    continue
+                found.append(stages)
+    return found
+
+
+@examples(60)
+@given(seed=st.integers(0, 2**32 - 1), most=st.integers(1, 3), objective=st.sampled_from(OBJECTIVES))
+def test_no_cut_is_better(seed: int, most: int, objective: str) -> None:
+    chain = random_chain(np.random.default_rng(seed))
+    cuts = all_cuts(chain, most)
+    if not cuts or (objective == "cache" and all(chain.room(cut) <= 0 for cut in cuts)):
+        with pytest.raises(ProblemError, match="fits on the devices"):
+            linked_dp(chain, objective, most)
+        return
+    found = linked_dp(chain, objective, most)
+    chain.check(found)
+    assert len(found) <= most
+    best = min(value(chain, cut, objective) for cut in cuts)
+    assert value(chain, found, objective) == pytest.approx(best, rel=1e-9)
+    full = [c for c in cuts if len(c) == most and value(chain, c, objective) <= best + 1e-9 * abs(best)]
+    assert objective == "latency" or not full or len(found) == most
+
+
+def equal_cards(n: int = 8) -> LayerChain:
+    """Equal layers that send much, on four equal cards of which 0 and 2, and 1 and 3, have fast links."""
+    pace = np.full((4, 4), 1.0)
+    for a, b in ((0, 2), (1, 3)):
+        pace[a, b] = pace[b, a] = 0.01
+    np.fill_diagonal(pace, 0.0)
+    zero = np.zeros(n)
+    return LayerChain(
+        "pairs", tuple(f"layers.{k}" for k in range(n)), ("a", "b", "c", "d"), cost=np.ones((n, 4)), size=zero,
+        memory=np.full(4, np.inf), latency=np.zeros((4, 4)), pace=pace, messages=zero, sent=np.ones(n), delay=zero,
+        cache=np.ones(n), cached=zero, shared=SharedWeights.of(n, []), roles=("layer",) * n,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("objective", ["throughput", "latency"])
+def test_stages_beside_each_other_use_the_fast_link(objective: str) -> None:
+    chain = replace(equal_cards(), memory=np.full(4, 2.0), size=np.ones(8))
+    devices = [stage.device for stage in linked_dp(chain, objective)]
+    assert {frozenset(devices[:2]), frozenset(devices[2:])} == {frozenset((0, 2)), frozenset((1, 3))}
+
+
+def test_the_slowest_stage_pays_for_the_links_at_both_of_its_ends() -> None:
+    chain = equal_cards()
+    found = linked_dp(chain, "throughput")
+    assert chain.loads(found).max() == pytest.approx(3.01)  # two layers, a fast link and a slow one
+    assert chain.latency_of(linked_dp(chain, "latency")) == 8.0  # one device
+
+
+def test_too_many_different_links_are_taken_for_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "MAX_STEPS", 500.0)
+    chain = equal_cards()
+    chain.check(linked_dp(chain, "throughput"))
+    monkeypatch.setattr(planner, "MAX_STEPS", 5.0)
+    with pytest.raises(ConfigError, match="8 layers on 4 devices of 1 kinds have too many cuts"):
+        linked_dp(chain)
+
+
+def test_caches_that_the_layers_hold_already_give_way() -> None:
+    chain = replace(equal_cards(), memory=np.full(4, 10.0), size=np.full(8, 3.0), cached=np.full(8, 2.0))
+    found = linked_dp(chain, "cache")
+    assert [stage.end - stage.first for stage in found] == [2, 2, 2, 2] and chain.room(found) == 4.0
+
+
+def test_what_cannot_be_planned_is_refused() -> None:
+    with pytest.raises(UnknownName, match="unknown objective of a pipeline's cut"):
+        linked_dp(equal_cards(), "speed")
+    with pytest.raises(ConfigError, match="stages is 5; 'pairs' has 4 devices"):
+        linked_dp(equal_cards(), stages=5)
+    with pytest.raises(ConfigError, match="every device needs a memory_capacity"):
+        linked_dp(equal_cards(), "cache")
+    with pytest.raises(ProblemError, match="messages has shape"):
+        replace(equal_cards(), messages=np.zeros(3))
+    with pytest.raises(ProblemError, match="each on a device of its own"):
+        equal_cards().check([Stage(0, 4, 0), Stage(4, 8, 0)])
