@@ -134,6 +134,11 @@ def placeto(problem: Problem) -> Schedule:
     return _planned(load("placeto"), problem)
 
 
+def maskable_ppo_graph(problem: Problem) -> Schedule:
+    """MaskablePPO: operators in order, each on the device that a graph network prefers."""
+    return _planned(load("maskable-ppo-graph"), problem)
+
+
 def slim_place(problem: Problem) -> Schedule:
     """SLIM for placement: operators in order, each on the device that a network of self-labelled samples prefers."""
     return _planned(load("slim-place"), problem)

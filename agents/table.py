@@ -44,4 +44,12 @@ ROWS: tuple[Baseline, ...] = (
     _row("readys", "readys", "Grinsztajn et al., CLUSTER 2021", "O(n d (e + n) h^2)", needs=_NETWORK),
     _row("slim", "slim", "Corsini et al., NeurIPS 2024", "O(n j^2 h)", needs=_NETWORK),
     _row("placeto", "placeto", "Addanki et al., NeurIPS 2019", "O(n d (e + n) h^2)", needs=_NETWORK, model="links"),
+    _row(
+        "maskable-ppo-graph",
+        "maskable_ppo_graph",
+        "Huang & Ontanon, FLAIRS 2022",
+        "O(n d (e + n) h^2)",
+        needs=_NETWORK,
+        model="links",
+    ),
 )
