@@ -26,6 +26,14 @@ def as_path(source: object, what: str, error: Refusal) -> Path:
     return Path(source)
 
 
+def is_folder(path: Path) -> bool:
+    """Whether a path is that of a folder; False for text that no path can be, too long or with a null character."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def open_file(path: Path, error: Refusal) -> IO[bytes]:
     """Open a regular file for reading, else raise ``error``: devices and pipes may never end."""
     try:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hetgym._input.files import as_path, read_text
+from hetgym._input.files import as_path, is_folder, read_text
 from hetgym._input.json import noun, parse
+from hetgym._sums import summed
 from hetgym._text import plain
 from hetgym.errors import GraphError, shown, size
 from hetgym.graph.formats import FORMATS
@@ -65,7 +66,7 @@ def from_safetensors(path: str | os.PathLike[str]) -> LanguageModel:
             ``total_size`` contradicts the configuration.
     """
     file = as_path(path, "a language model", GraphError)
-    folder = file if file.is_dir() else file.parent
+    folder = file if is_folder(file) else file.parent
     index, names = _files(file)
     if not (folder / "config.json").is_file():
         raise GraphError(f"{folder / 'config.json'}: no such file; it states the architecture of the model")
@@ -76,7 +77,7 @@ def from_safetensors(path: str | os.PathLike[str]) -> LanguageModel:
     title = plain(folder.resolve().name)
     model = from_document(_unquantised(document) if complete else document, where, title)
     if not there:
-        _check_size(index, model, document, str(folder / INDEX if file.is_dir() else file))
+        _check_size(index, model, document, str(folder / INDEX if is_folder(file) else file))
         return model
     found = _stored(there, model.family)
     dtypes = {weight.name: weight.dtype for weight in model.weights}
@@ -85,7 +86,7 @@ def from_safetensors(path: str | os.PathLike[str]) -> LanguageModel:
     for weights, stored in found.items():
         if missing.issuperset(weights):
             missing.difference_update(weights)
-            dtypes |= dict.fromkeys(weights, _format(stored, sum(numbers[name] for name in weights), str(folder)))
+            dtypes |= dict.fromkeys(weights, _format(stored, summed(numbers[name] for name in weights), str(folder)))
     if missing and complete:
         first = next(weight.name for weight in model.weights if weight.name in missing)
         raise GraphError(f"{folder}: the files lack {first}, which {where} asks for")
@@ -99,7 +100,7 @@ def has_safetensors(folder: Path) -> bool:
 
 def _files(file: Path) -> tuple[Mapping[str, Any], list[str]]:
     """What an index holds, and the names of the files of a model."""
-    if file.is_dir():
+    if is_folder(file):
         if not (file / INDEX).is_file():
             names = sorted(one.name for one in file.glob("model*.safetensors"))
             return {}, (names or sorted(one.name for one in file.glob("*.safetensors")))[:_MOST_FILES]

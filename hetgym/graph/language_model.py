@@ -167,7 +167,7 @@ class LanguageModel:
         >>> f"{from_config({'model_type': 'llama', 'intermediate_size': 11008, **sizes}).parameters:,}"
         '6,738,415,616'
         """
-        return sum(weight.size for weight in self.weights)
+        return summed(weight.size for weight in self.weights)
 
     @property
     def bytes(self) -> float:

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hetgym._input.files import as_path
+from hetgym._input.files import as_path, is_folder
 from hetgym._input.parts import part
 from hetgym._input.yaml import load_yaml
 from hetgym.errors import GraphError, unknown_name
@@ -55,9 +55,9 @@ def load_language_model(source: str | os.PathLike[str] | LanguageModel, quant: s
         if quant:
             raise GraphError(f"{text}: the file states the formats of its weights; leave {quant} out")
         return from_gguf(file)
-    if text.endswith((".safetensors", ".safetensors.index.json")) or (file.is_dir() and has_safetensors(file)):
+    if text.endswith((".safetensors", ".safetensors.index.json")) or (is_folder(file) and has_safetensors(file)):
         return _formatted(from_safetensors(file), quant)
-    if file.is_dir():
+    if is_folder(file):
         return _formatted(from_config(file / "config.json"), quant)
     if text.endswith(".json"):
         return _formatted(from_config(file), quant)

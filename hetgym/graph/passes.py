@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hetgym._input.files import read_text
+from hetgym._input.files import is_folder, read_text
 from hetgym._input.json import parse
 from hetgym.errors import GraphError, shown, suggestion
 from hetgym.graph import zoo
@@ -37,7 +37,7 @@ def is_language_model(source: str, options: Mapping[str, Any]) -> bool:
         return source in model_names() and not options.keys().isdisjoint(OPTIONS)
     if source in model_names() or source.endswith(FILES):
         return True
-    return _is_configuration(source) if source.endswith(".json") else Path(source).is_dir()
+    return _is_configuration(source) if source.endswith(".json") else is_folder(Path(source))
 
 
 def _is_configuration(source: str) -> bool:

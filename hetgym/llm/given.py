@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym.errors import ConfigError, shown
 from hetgym.graph.language_model import LanguageModel
 from hetgym.llm.search import Split, Stage, fits
@@ -70,7 +71,7 @@ def _llama_cpp(text: str, site: Site, model: LanguageModel) -> Split:
     shares = [site.room[k] for k in gpus]
     if "-ts" in options:
         shares = [_share(word) for word in re.split("[,/]", options["-ts"])]
-        if len(shares) > len(gpus) or not sum(shares) > 0:
+        if len(shares) > len(gpus) or not summed(shares) > 0:
             raise ConfigError(f"-ts {shown(options['-ts'])} does not fit {len(gpus)} GPUs")
         shares += [0.0] * (len(gpus) - len(shares))
     if not gpus or not offloaded:
@@ -144,7 +145,7 @@ def _partition(text: str, site: Site, model: LanguageModel) -> Split:
     words = re.split(r"[,\s]+", text.rpartition("=")[2].strip())
     layers = [_whole(word, "a number of layers", 1 << 16) for word in words]
     gpus = [group[0] for group in site.groups]
-    if sum(layers) != len(model.layers) or len(layers) > len(gpus):
+    if summed(layers) != len(model.layers) or len(layers) > len(gpus):
         raise ConfigError(f"{shown(text)} does not give {len(model.layers)} layers to at most {len(gpus)} GPUs")
     return Split(_stages([k for k, n in zip(gpus, layers, strict=False) for _ in range(n)]), ())
 

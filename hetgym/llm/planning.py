@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym.costs.decoding import HIGH, LOW
 from hetgym.errors import ConfigError, OutOfMemory, check_name, shown, size
 from hetgym.graph.language_model import LanguageModel, cache_formats, padded
@@ -350,7 +351,8 @@ class _Planner:
         )
         pools = self.platform.memory_pool
         usable = [k for k in range(len(self.platform)) if k in self.gpus or self.rules.cpu]
-        room = sum(max(self.room[k] for k in usable if pools[k] == pool) for pool in {pools[k] for k in usable})
+        used = sorted({pools[k] for k in usable})
+        room = summed(max(float(self.room[k]) for k in usable if pools[k] == pool) for pool in used)
         lacks = weights + cache + buffers * max(1, len(self.gpus)) - room
         why = f"{size(lacks)} are missing" if lacks > 0 else "no split of whole layers fits"
         least = self.largest(load, float("inf"))

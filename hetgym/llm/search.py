@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._types import FloatArray
 from hetgym.llm.site import Site
 
@@ -74,14 +75,14 @@ def usage(site: Site, split: Split) -> tuple[FloatArray, FloatArray, FloatArray]
     each = parts.dense + parts.experts
     for stage in split.stages:
         ways, layers, last = len(stage.devices), slice(stage.first, stage.end), stage.end == len(parts.dense)
-        moved = sum(parts.experts[i] for i in split.away if stage.first <= i < stage.end)
+        moved = summed(parts.experts[i] for i in split.away if stage.first <= i < stage.end)
         for k in stage.devices:
             weights[k] += (each[layers].sum() - moved + (parts.head if last else 0.0)) / ways
             caches[k] += site.cache(stage.devices)[layers].sum()
             if k != cpu:
                 buffers[k] = site.rules.buffers(parts, site.load, site.masks)
     if cpu is not None:
-        weights[cpu] += sum(parts.experts[i] for i in split.away)
+        weights[cpu] += summed(parts.experts[i] for i in split.away)
     first, last_stage = split.stages[0], split.stages[-1]
     if site.rules.table_on_cpu and cpu is not None:
         weights[cpu] += parts.table
@@ -211,7 +212,7 @@ def _steps(kinds: Sequence[tuple[int, ...]], most: int) -> Iterator[tuple[_Key, 
             yield ((j + 1,), j), starts + [((i + 1,), i) for i in range(j) if most > 1]
         return
     for used in product(*(range(len(kind) + 1) for kind in kinds)):
-        for j, count in enumerate(used if 0 < sum(used) <= most else ()):
+        for j, count in enumerate(used if 0 < summed(used) <= most else ()):
             if count:
                 before = (*used[:j], count - 1, *used[j + 1 :])
                 yield (used, j), [(before, i) for i in (_NONE, _CPU, *range(len(kinds)))]

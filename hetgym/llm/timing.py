@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym.costs.decoding import MIXTURE_PEAK, prompt_seconds
 from hetgym.llm.search import Split, Stage
 from hetgym.llm.site import Site
@@ -51,7 +52,7 @@ def prompt_time(site: Site, split: Split, tokens: int) -> float:
     """Time to read a prompt [s]: steps of some tokens pass through the stages like parts through a line."""
     steps = -(-tokens // site.load.step)
     each = [_stage_time(site, split, stage, min(tokens, site.load.step)) for stage in split.stages]
-    return sum(each) + (steps - 1) * max(each)
+    return summed(each) + (steps - 1) * max(each)
 
 
 def _stage_time(site: Site, split: Split, stage: Stage, tokens: int) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hetgym._sums import summed
 from hetgym.errors import PlatformError, shown
 from hetgym.topology.boards import Board, words
 from hetgym.topology.machine import MOST_DEVICES, Cpu, Gpu, Machine
@@ -55,7 +56,7 @@ def line_machine(line: str, boards: Sequence[Board] = (), cpus: bool = True) -> 
     parts = [_Part(item, product_of(item, boards, line)) for item in items if item.product]
     if not parts:
         raise PlatformError(f"{shown(line)}: it names no device; write one such as '2x RTX 3090, 64GB DDR5-5600'")
-    if sum(part.item.count for part in parts) > MOST_DEVICES:
+    if summed(part.item.count for part in parts) > MOST_DEVICES:
         raise PlatformError(f"{shown(line)}: it names more than {MOST_DEVICES} devices")
     machine = _of_machine(items, parts, line)
     cards = [part for part in parts if not part.is_cpu]

@@ -59,7 +59,7 @@ MISTAKES = [
     (["bench", "--sweet", "zoo"], "No such option"),
     (["bench", "surplus"], "surplus"),
     (["benhc"], "bench"),
-    (["list"], "hetgym list takes one of: graphs, platforms"),
+    (["list"], "hetgym list takes one of: graphs, llms"),
     (["plan"], "model"),
     (["plan", "resnet50"], "--platform"),
     (["plan", "resnet51", "--platform", "cpu-gpu"], "did you mean 'resnet50'"),
