@@ -114,7 +114,7 @@ def two_nodes() -> dict[str, Any]:
     edges = [(i, i + 1, 16e3) for i in range(79)]
     sizes = {"weight_bytes": 0.5e9, "output_bytes": 16e3, "memory_capacity": [64e9, 12.1e9]}
     problem = Problem.from_arrays(cost, edges, latency=1e-3, bandwidth=1e9, **sizes)  # type: ignore[arg-type]
-    plan = hetgym.plan(problem, runtime="links", budget="2s")
+    plan = hetgym.plan(problem, runtime="links", budget="500ms")
     layers = [int(device) for device in plan.assignment]
     return {"layers": [layers.count(0), layers.count(1)], "ms_a_token": plan.makespan * 1e3}
 
