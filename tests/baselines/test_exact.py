@@ -58,7 +58,7 @@ def test_contract(problem: Problem) -> None:
     assert trace.start.tolist() == schedule.start.tolist()
     assert solution.lower_bound <= schedule.makespan * ROUNDING
     for name in names():
-        if get(name).kind != "exact":
+        if get(name).kind != "exact" and "torch" not in get(name).needs:
             made = brief(name)(problem)
             assert made.model != "classic" or made.makespan * ROUNDING >= solution.lower_bound, name
 

@@ -23,7 +23,7 @@ def fuzz(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processor time are Linux's")
 def test_no_mutated_file_ends_in_anything_but_a_sentence(tmp_path: Path) -> None:
-    ran = fuzz(tmp_path, "--inputs", "240", "--seed", "7")
+    ran = fuzz(tmp_path, "--inputs", "160", "--seed", "7")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "all" in ran.stdout and not (tmp_path / "out").exists()
 

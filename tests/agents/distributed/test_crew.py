@@ -125,7 +125,7 @@ def run(name: str, path: Path, cluster: RayCluster | None = None, **changes: Any
     return TrainingRun(read(Recipe, {**RECIPES[name], **changes}, "here"), path, cluster=cluster)
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", ["maskable-ppo", pytest.param("place-labelling", marks=pytest.mark.slow)])
 def test_the_same_weights_whoever_is_lost(name: str, tmp_path: Path) -> None:
     run(name, tmp_path / "local").train()
     for number, lost_at in enumerate([(), (1, 2, 6, 7, 23, 24, 30, 31, 33, 40, 47)]):
@@ -140,7 +140,7 @@ def test_the_same_weights_whoever_is_lost(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("env", "arguments"),
     [
-        ("HetSchedule-v0", {"observation": "graph"}),
+        pytest.param("HetSchedule-v0", {"observation": "graph"}, marks=pytest.mark.slow),
         ("HetDispatch-v0", {"noise": 0.2, "jobs": 2, "losses": 1, "completion": "off"}),
         pytest.param("HetSplit-v0", {"observation": "flat", "key_operators": 4}, marks=pytest.mark.slow),
         pytest.param("HetPipeline-v0", {"observation": "candidates"}, marks=pytest.mark.slow),

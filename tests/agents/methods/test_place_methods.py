@@ -41,7 +41,7 @@ def short(name: str) -> Recipe:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "doppler" else []) for name in SMALL]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("doppler", "gdp") else []) for name in SMALL]
 )
 def test_a_killed_run_ends_with_the_same_weights_and_its_file_plays(name: str, tmp_path: Path) -> None:
     class Kill(Exception):

@@ -25,7 +25,10 @@ def planner() -> RegionPlanner:
 
 @pytest.mark.parametrize(
     "preset",
-    [pytest.param(name, marks=pytest.mark.slow) if name in ("donf", "framework") else name for name in sorted(PRESETS)],
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("donf", "framework", "ready") else name
+        for name in sorted(PRESETS)
+    ],
 )
 def test_plans_for_any_runtime_and_never_longer_than_the_lists(planner: RegionPlanner, preset: str) -> None:
     problem = RandomMix()(np.random.default_rng(3))
