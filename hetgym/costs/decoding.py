@@ -24,17 +24,20 @@ class Pace(NamedTuple):
     share: float  # of the bandwidth that decoding reaches
     dense: float  # time of a layer beside its bytes [s]
     mixture: float  # the same of a layer with experts [s]
-    peak: float  # share of the peak that a prompt reaches
+    peak: float  # share of the peak that a prompt reaches in a wide model
     attention: float  # share of the peak that attention to a cache reaches
 
 
 PACES = {
-    "gpu": Pace(0.87, 54e-6, 80e-6, 0.65, 1.0),
-    "amd": Pace(0.87, 54e-6, 80e-6, 0.35, 1.0),
-    "apple": Pace(0.87, 54e-6, 145e-6, 0.55, 1.0),
+    "gpu": Pace(0.87, 54e-6, 80e-6, 0.9, 1.0),
+    "amd": Pace(0.87, 54e-6, 80e-6, 0.45, 1.0),
+    "apple": Pace(0.87, 54e-6, 145e-6, 0.75, 1.0),
     "cpu": Pace(0.5, 0.0, 0.0, 0.3, 0.15),
 }  # fmt: skip
 """Kind -> constants: GPUs under CUDA, those of AMD under ROCm, those of Apple under Metal, CPUs."""
+
+NARROW = 1000
+"""Width at which a prompt reaches half of what it does in a wide model: narrow products do not fill a GPU."""
 
 MIXTURE_PEAK = 0.5  # share of the rate of a prompt's dense products that those of experts reach
 
@@ -75,7 +78,8 @@ def cache_seconds(device: Device, numbers: float, dtype: str, flops: float) -> f
     return max(read_seconds(device, numbers * size) / speed, flops / (own.attention * peak_flops(device, "float32")))
 
 
-def prompt_seconds(device: Device, flops: float) -> float:
-    """Time of some arithmetic of a prompt [s]."""
+def prompt_seconds(device: Device, flops: float, hidden: int) -> float:
+    """Time of some arithmetic of a prompt in a model whose residual stream is ``hidden`` wide [s]."""
     peak = peak_flops(device, "float32" if device.kind == "cpu" else "float16")
-    return flops / (pace(device).peak * peak) if peak > 0 else float("inf")
+    share = pace(device).peak * hidden / (hidden + NARROW)
+    return flops / (share * peak) if peak > 0 else float("inf")

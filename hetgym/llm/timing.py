@@ -64,11 +64,13 @@ def _stage_time(site: Site, split: Split, stage: Stage, tokens: int) -> float:
     gpus = [k for group in site.groups for k in group]
     if site.cpu is not None and stage.devices == (site.cpu,):
         if not gpus:
-            return prompt_seconds(site.platform[site.cpu], flops)
+            return prompt_seconds(site.platform[site.cpu], flops, parts.hidden)
         moved = float((parts.dense + parts.experts)[layers].sum())
-        copied = max(site.transfer(site.cpu, gpus[0], moved), prompt_seconds(site.platform[gpus[0]], flops))
-        return min(copied, prompt_seconds(site.platform[site.cpu], flops))
-    slowest = max(prompt_seconds(site.platform[k], flops / ways) for k in stage.devices)
+        copied = max(
+            site.transfer(site.cpu, gpus[0], moved), prompt_seconds(site.platform[gpus[0]], flops, parts.hidden)
+        )
+        return min(copied, prompt_seconds(site.platform[site.cpu], flops, parts.hidden))
+    slowest = max(prompt_seconds(site.platform[k], flops / ways, parts.hidden) for k in stage.devices)
     away = [i for i in split.away if stage.first <= i < stage.end]
     if away and site.cpu is not None:
         slowest += site.transfer(site.cpu, stage.devices[0], float(parts.experts[away].sum()))
