@@ -2,8 +2,8 @@
 
     python studies/language_models/llmfit.py llmfit.csv
 
-The file is made of AlexsJones/llmfit (commit 3f44fd3, MIT), and is not part of this repository. A row that several reasons
-leave out counts for the first of them.
+The file is made of AlexsJones/llmfit (commit 3f44fd3, MIT), and is not part of this repository. A row that several
+reasons leave out counts for the first of them.
 """
 
 from __future__ import annotations
