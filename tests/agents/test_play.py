@@ -70,11 +70,11 @@ def test_policies_say_where_they_were_not_trained() -> None:
     play(noisy, rule("dispatch"), seed=0)  # noise is a condition, not another runtime
 
 
-def test_planners_plan_for_the_runtime_of_the_environment() -> None:
+@pytest.mark.parametrize("runtime", ["links", pytest.param("framework", marks=pytest.mark.slow)])
+def test_planners_plan_for_the_runtime_of_the_environment(runtime: str) -> None:
     policy, problem = load("place-v2"), RandomMix(operators=(20, 30))(np.random.default_rng(3))
-    for runtime in ("links", "framework"):
-        info = play(gym.make("HetSchedule-v0", problem=problem, runtime=runtime, decode="append"), policy).info
-        assert info["makespan"] == pytest.approx(policy.plan(problem, runtime=runtime).makespan, rel=1e-12)
+    info = play(gym.make("HetSchedule-v0", problem=problem, runtime=runtime, decode="append"), policy).info
+    assert info["makespan"] == pytest.approx(policy.plan(problem, runtime=runtime).makespan, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -100,6 +100,7 @@ def test_a_result_that_comes_back_enters_another_partition() -> None:
     assert times(there_and_back, [1, 1, 1]) == 8.0
 
 
+@pytest.mark.slow  # tests/test_cases.py has the same case
 @pytest.mark.parametrize(("synchronous", "best"), [(False, 7.2), (True, 7.4)])
 def test_searches_charge_partitions(synchronous: bool, best: float) -> None:
     problem = branches(synchronous)

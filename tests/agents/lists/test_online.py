@@ -103,7 +103,7 @@ def _backlog(now: Situation, device: int) -> float:
     return float(end)
 
 
-@pytest.mark.parametrize("name", ["classic", "links", "framework"])
+@pytest.mark.parametrize("name", ["classic", "links", pytest.param("framework", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", range(4))
 def test_runs_of_most_probable_decisions_are_those_of_the_oracle(name: str, seed: int) -> None:
     problem = small(seed)

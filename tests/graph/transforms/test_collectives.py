@@ -71,7 +71,7 @@ def adding(size: float) -> float:
 SIZE = 4.0 * COUNT
 
 
-@pytest.mark.parametrize("runtime", ["classic", "links", "fair"])
+@pytest.mark.parametrize("runtime", ["classic", "links", pytest.param("fair", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 8])
 def test_ring_all_reduce_takes_what_patarasuk_and_yuan_say(k: int, runtime: str) -> None:
     trace = run(collective("all-reduce", k, COUNT), mesh(k), runtime)
