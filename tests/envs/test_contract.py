@@ -150,7 +150,13 @@ def test_same_seed_same_episodes_in_another_process_that_imports_no_hetgym() -> 
 
 
 @pytest.mark.parametrize("name", IDS)
-@pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])
+@pytest.mark.parametrize(
+    "clone",
+    [
+        pytest.param(copy.deepcopy, id="copy", marks=pytest.mark.slow),
+        pytest.param(lambda env: pickle.loads(pickle.dumps(env)), id="pickle"),
+    ],
+)
 def test_a_copy_in_mid_episode_goes_on_alike(name: str, clone) -> None:
     env = gym.make(name)
     obs, info = env.reset(seed=2)

@@ -106,7 +106,9 @@ def made(name: str, lanes: int, **arguments: Any) -> tuple[Any, Network, Any]:
     return envs, network, torch.optim.Adam(network.parameters(), recipe.RATE)
 
 
-@pytest.mark.parametrize("name", recipe.EVERY)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "HetImprove-v0" else name for name in recipe.EVERY]
+)
 def test_every_environment_is_played_within_its_masks(name: str) -> None:
     envs, network, optimiser = made(name, 2, **recipe.EVERY[name])
     found = next(rounds(network, envs, 120))
