@@ -43,15 +43,14 @@ def test_memory_of_a_mac(context: int, reported: int) -> None:
     assert abs(used - reported * MIB) <= max(0.05 * reported * MIB, 0.7 * GB)
 
 
-def test_a_split_over_two_cards_reports_more() -> None:
-    """21.7 GB were reported for two cards by layers, with a mix of 16.68 GiB."""
+def test_a_split_over_two_cards() -> None:
+    """With a mix of 16.68 GiB, 20.9 GB were reported for a tensor split, and 21.7 GB by layers."""
     model = load_language_model("qwen3.5-27b", "Q4_K_M")
     plan = plan_llm(model, _card(14, 2), context=131_072, cache="q4_0", reserve=0.0)
-    layers = [option for option in plan.options if option.name == "layer"]
-    assert layers[0].decode_tokens_per_second is not None
+    assert plan.stages == (("gpu0+gpu1", 0, 64),)
     used = sum(d.weights_bytes + d.cache_bytes + d.buffers_bytes for d in plan.devices if d.name.startswith("gpu"))
     larger = 16.68 * 2**30 - model.bytes  # of the mix that was measured
-    assert abs(used + larger - 20.9 * GB) <= 0.07 * 20.9 * GB
+    assert used + larger == pytest.approx(20.9 * GB, rel=0.07)  # buffers of a layer split are counted here, too
 
 
 @pytest.mark.parametrize("slots", [1, 2, 4, 8])
