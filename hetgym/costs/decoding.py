@@ -8,7 +8,9 @@ with the share :math:`e` of the data sheet's bandwidth, and a constant :math:`c`
 small and sparse models pay. A prompt is arithmetic: its FLOPs over a share of the peak in 16 bits, since blocks are
 converted in registers.
 
-The constants are fitted by ``studies/llm/rates.py`` to public rates of people's machines.
+``studies/language_models/rates.py`` fits the share and the constant of dense models on GPUs to public rates of people's
+machines. All other constants were chosen on few public rows, which therefore do not test them: those of mixtures,
+prompts, quantised caches and CPUs.
 """
 
 from typing import NamedTuple

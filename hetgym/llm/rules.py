@@ -74,7 +74,7 @@ class Rules:
     proportional: bool = False
 
 
-_FIT = 1.2 * 2**30  # `--fit` leaves 1 GiB on each device, and a desktop takes 0.2 GB or more
+_FIT = 1.2 * 2**30  # `--fit` leaves 1 GiB on each device, a desktop takes 0.2 GB or more; two public splits chose it
 
 
 TARGETS: dict[str, Rules] = {

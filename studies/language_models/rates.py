@@ -6,7 +6,8 @@
 (AlexsJones/llmfit, MIT) whose model, format and residence are known. Rows of fold A choose the constants of
 ``hetgym.costs.decoding``, those of fold B report. *Without its own rows*: constants fitted to the other boards. The GTX
 1050 Ti, which decodes far below its bandwidth, is apart. ``mixtures.csv`` holds mixtures, machines with unified memory,
-weights on the CPU, and pairs of boards, from llmfit and qwen38-mtp (Apache-2.0); nothing was fitted to its pairs.
+weights on the CPU, and pairs of boards, from llmfit and qwen38-mtp (Apache-2.0). Its rows of mixtures chose their
+constants, so those errors are not held out; nothing was fitted to its pairs.
 ``hetgym.plan_llm`` predicts each of its rows.
 """
 
