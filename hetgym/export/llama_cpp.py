@@ -31,6 +31,8 @@ TENSORS = {
     "mlp.down_proj": "ffn_down",
     "mlp.gate": "ffn_gate_inp",
     "mlp.experts.gate_up_proj": "ffn_(gate|up|gate_up)_exps",
+    "mlp.experts.gate_proj": "ffn_gate_exps",
+    "mlp.experts.up_proj": "ffn_up_exps",
     "mlp.experts.down_proj": "ffn_down_exps",
 }
 """Operator of a layer -> tensor of the layer in a GGUF file, as a regular expression."""

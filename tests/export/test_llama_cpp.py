@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -107,8 +108,18 @@ def test_layers_and_weights_lie_where_planned(on: dict[str, int], layers: bool, 
     assert reader.tensor("output.weight") == device["lm_head"]
 
 
-def test_experts_stay_in_the_memory_of_the_cpu() -> None:
-    problem = problem_of("cpu-gpu", experts=4)
+def separate_experts(tmp_path: Path) -> Problem:
+    """A mixture whose experts have their first two products apart, as those of a configuration."""
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "head_dim": 16, "vocab_size": 64, "num_hidden_layers": LAYERS}
+    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "intermediate_size": 64}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "qwen3_moe", **sizes, **experts}))
+    return Problem.build(hetgym.load_graph(path), hetgym.load_platform("cpu-gpu"))
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_experts_stay_in_the_memory_of_the_cpu(fused: bool, tmp_path: Path) -> None:
+    problem = problem_of("cpu-gpu", experts=4) if fused else separate_experts(tmp_path)
     plan = schedule(problem, {"embed": 0, r"layers\.[2-5]\.mlp\.experts": 0})
     found = export_plan(plan, "llama.cpp", problem=problem)
     reader = Reader(found["args"], LAYERS)
@@ -116,7 +127,8 @@ def test_experts_stay_in_the_memory_of_the_cpu() -> None:
         for tensor in ("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"):
             assert reader.tensor(f"blk.{k}.{tensor}.weight") == ("CPU" if k >= 2 else "CUDA0")
         assert reader.tensor(f"blk.{k}.ffn_gate_inp.weight") == reader.slot(k) == "CUDA0"
-    assert list(found["override_tensor"]) == [r"^blk\.(2|3|4|5)\.(ffn_(gate|up|gate_up)_exps|ffn_down_exps)\."]
+    first = "ffn_(gate|up|gate_up)_exps" if fused else "ffn_gate_exps|ffn_up_exps"
+    assert list(found["override_tensor"]) == [rf"^blk\.(2|3|4|5)\.({first}|ffn_down_exps)\."]
     assert "Vulkan0" in export_plan(plan, "llama.cpp", problem=problem, backend="Vulkan")["args"]
 
 
