@@ -1,16 +1,17 @@
-"""Rules: what each program that runs language models can do with layers, experts and memory.
+"""Rules: what each program that runs language models does with memory and tensors, beside its rules for layers.
 
-Sources: ``tools/server/README.md``, ``docs/multi-gpu.md`` and ``common/fit.cpp`` of llama.cpp;
-``vllm/config`` and ``vllm/distributed/utils.py`` of vLLM; ``utils/modeling.py`` of Accelerate;
-``placement_utils.py`` of exo; the documentation of Megatron Core, torch.distributed.pipelining and ONNX Runtime.
+Sources: ``common/fit.cpp`` of llama.cpp; ``vllm/distributed/utils.py`` of vLLM; ``placement_utils.py`` of exo; and
+those of :mod:`hetgym.planning.layer_rules`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from hetgym.errors import check_name
 from hetgym.graph.formats import FORMATS
 from hetgym.llm.parts import Load, Parts
+from hetgym.planning.layer_rules import LayerRules, layer_rules
 
 _DRIVER = 0.4e9  # context of the driver: 138 to 749 MB were reported
 
@@ -44,30 +45,20 @@ def _exo(parts: Parts, load: Load, masks: int) -> float:
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What a program can do; each uses a GPU for consecutive layers, in any order of the GPUs.
+class Rules(LayerRules):
+    """What a program can do with layers and memory.
 
     Args:
-        title: how the program is called.
         buffers: bytes that each GPU in use needs beside weights and cache.
-        cpu: ``first`` or ``last`` for the layers that the CPU may have; empty if it can have none.
         copied: whether layers on the CPU are copied to a GPU each time they run.
-        experts: whether experts may lie on the CPU while their layer is on a GPU.
-        table_on_cpu: whether the table of words always lies on the CPU; otherwise it is with the first layer.
-        gpus: most GPUs.
         tensor: whether a layer can be split over all GPUs, or over equal groups of them.
         utilisation: share of a GPU's memory that the program uses at most; 1 if it leaves that to the user.
         reserve: memory that it leaves on a GPU of its own, beside its buffers, if the model fits so [byte].
         proportional: whether it gives each device layers in proportion to its free memory, whatever its speed.
     """
 
-    title: str
     buffers: Buffers
-    cpu: str = ""
     copied: bool = False
-    experts: bool = False
-    table_on_cpu: bool = False
-    gpus: int = 1024
     tensor: bool = False
     utilisation: float = 1.0
     reserve: float = 0.0
@@ -77,17 +68,20 @@ class Rules:
 _FIT = 1.2 * 2**30  # `--fit` leaves 1 GiB on each device, a desktop takes 0.2 GB or more; two public splits chose it
 
 
+def _rules(target: str, buffers: Buffers, **more: Any) -> Rules:
+    """The rules of a program, those for its layers among them."""
+    return Rules(buffers=buffers, **asdict(layer_rules(target)), **more)
+
+
 TARGETS: dict[str, Rules] = {
-    "llama.cpp": Rules(
-        "llama.cpp", _llama_cpp, cpu="first", experts=True, table_on_cpu=True, tensor=True, reserve=_FIT
-    ),
-    "ollama": Rules("ollama", _llama_cpp, cpu="first", table_on_cpu=True, reserve=_FIT),
-    "vllm": Rules("vLLM", _vllm, tensor=True, utilisation=0.92),
-    "accelerate": Rules("Accelerate", _torch, cpu="last", copied=True),
+    "llama.cpp": _rules("llama.cpp", _llama_cpp, tensor=True, reserve=_FIT),
+    "ollama": _rules("ollama", _llama_cpp, reserve=_FIT),
+    "vllm": _rules("vllm", _vllm, tensor=True, utilisation=0.92),
+    "accelerate": _rules("accelerate", _torch, copied=True),
     "exo": Rules("exo", _exo, proportional=True),
-    "onnxruntime": Rules("ONNX Runtime", _torch, cpu="last", gpus=1),
-    "pipelining": Rules("torch.distributed.pipelining", _torch),
-    "megatron": Rules("Megatron Core", _torch, tensor=True),
+    "onnxruntime": _rules("onnxruntime", _torch),
+    "pipelining": _rules("pipelining", _torch),
+    "megatron": _rules("megatron", _torch, tensor=True),
 }
 """Name of a target -> its rules."""
 
