@@ -3,6 +3,7 @@
 import re
 
 _LAYER = re.compile(r"^((?:[^./]+\.)*?(?:layers?|blocks?|h)\.\d+)\.")
+_EXPERTS = re.compile(r"\.experts[./]")
 
 
 def layer_of(operator: str) -> str:
@@ -20,3 +21,16 @@ def layer_of(operator: str) -> str:
     """
     match = _LAYER.match(operator)
     return match[1] if match else ""
+
+
+def of_experts(operator: str) -> bool:
+    """Whether an operator belongs to the experts of a layer, a few for each token.
+
+    The router does not, nor do shared experts, through which every token passes.
+
+    >>> of_experts("layers.3.mlp.experts.down_proj"), of_experts("model.layers.3.block_sparse_moe.experts.0.w1.linear")
+    (True, True)
+    >>> of_experts("layers.3.mlp.gate"), of_experts("layers.3.mlp.shared_experts.up_proj")
+    (False, False)
+    """
+    return bool(layer_of(operator)) and _EXPERTS.search(operator) is not None

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import BoolArray, FloatArray, IntArray
 from hetgym.errors import ProblemError
 from hetgym.graph.layers import layer_of
 from hetgym.problem import Problem
@@ -15,6 +15,58 @@ def layers_of(problem: Problem) -> tuple[IntArray, list[str]]:
     names: dict[str, int] = {}
     number = np.array([names.setdefault(layer_of(name) or name, len(names)) for name in problem.operator_names])
     return number.astype(np.int32), list(names)
+
+
+def whole_layers(problem: Problem) -> tuple[IntArray, BoolArray, int]:
+    """The layer with which each operator goes if layers stay whole, for operators outside layers, too.
+
+    One outside goes with the last layer that it reads from, directly or through others outside; one that reads from
+    none, such as the table of words or a mask, with the first layer that reads from it. What
+    :func:`~hetgym.graph.transforms.training` adds goes with the operator that it is named after.
+
+    Returns:
+        [n] layers, numbered by their first operators; [n] true for operators that come before the layers, which read
+        from none of them; and the number of layers, which may be 0.
+    """
+    kinds = zip(problem.operator_names, problem.operator_kinds, strict=True)
+    found = [name if kind == LAYER else layer_of(name) for name, kind in kinds]
+    numbers = {name: k for k, name in enumerate(dict.fromkeys(filter(None, found)))}
+    last = [numbers.get(name, -1) for name in found]  # that an operator reads from or is in
+    first = last.copy()  # that reads from it or that it is in
+    sources, readers = _neighbours(problem)
+    order, model = problem.topological_order.tolist(), _named_after(problem)
+    outside = [i for i in order if not found[i]]
+    for i in outside:
+        last[i] = last[model[i]] if model[i] != i else max((last[k] for k in sources[i]), default=-1)
+    for i in reversed(outside):
+        first[i] = min((first[k] for k in readers[i] if first[k] >= 0), default=-1)
+    early = np.array(last) < 0
+    chosen = [max(0, first[model[i]]) if early[i] else last[i] for i in range(len(last))]
+    return np.array(chosen, np.int32), early, len(numbers)
+
+
+def _neighbours(problem: Problem) -> tuple[list[list[int]], list[list[int]]]:
+    """For each operator those that it reads from, and those that read from it."""
+    sources: list[list[int]] = [[] for _ in problem.operator_names]
+    readers: list[list[int]] = [[] for _ in problem.operator_names]
+    for a, b in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True):
+        sources[b].append(a)
+        readers[a].append(b)
+    return sources, readers
+
+
+def _named_after(problem: Problem) -> list[int]:
+    """For each operator the one that it is named after, as norm/backward and norm.weight/update after norm, or itself.
+
+    Only operators that come earlier in the topological order are looked up.
+    """
+    at, position = {name: i for i, name in enumerate(problem.operator_names)}, problem.arrays.position
+    found = []
+    for i, name in enumerate(problem.operator_names):
+        stem = name.partition("/")[0]
+        other = at.get(stem, at.get(stem.rpartition(".")[0], i)) if stem != name else i
+        found.append(other if position[other] < position[i] else i)
+    return found
 
 
 def by_layers(problem: Problem) -> Problem:

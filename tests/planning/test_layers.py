@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hetgym import Problem, ProblemError
-from hetgym.planning.layers import LAYER, by_layers, layers_of
+from hetgym import Problem, ProblemError, load_graph, load_platform
+from hetgym.planning.layers import LAYER, by_layers, layers_of, whole_layers
 
 NAMES = ["embed", "layers.0.a", "layers.0.b", "layers.1.a", "layers.1.b", "head"]
 
@@ -45,6 +45,25 @@ def test_a_layer_is_the_sum_of_its_operators() -> None:
 def test_layers_have_the_order_of_their_first_operators() -> None:
     number, names = layers_of(model([], []))
     assert (number.tolist(), names) == ([0, 1, 1, 2, 2, 3], ["embed", "layers.0", "layers.1", "head"])
+
+
+def test_operators_outside_layers_go_with_what_they_read_or_else_with_their_first_reader() -> None:
+    layer, early, count = whole_layers(model([(0, 3, 1.0), (1, 5, 1.0), (4, 5, 1.0)], [0, 1, 2]))
+    assert (layer.tolist(), early.tolist(), count) == ([1, 0, 0, 1, 1, 1], [True] + 5 * [False], 2)
+    layer, early, _ = whole_layers(model([(0, 1, 1.0), (2, 5, 1.0)], [0, 1]))
+    assert layer.tolist() == [0, 0, 0, 1, 1, 0] and early.tolist() == [True] + 5 * [False]
+    layer, early, _ = whole_layers(model([(0, 5, 1.0)], [0]))  # of these two no layer reads
+    assert layer.tolist() == [0, 0, 0, 1, 1, 0] and np.flatnonzero(early).tolist() == [0, 5]
+    assert whole_layers(model([], []).replace(operator_names=list("abcdef")))[2] == 0
+
+
+def test_the_decoder_of_t5_begins_with_its_own_table() -> None:
+    problem = Problem.build(load_graph("t5-3b"), load_platform("cpu-gpu"))
+    layer, early, count = whole_layers(problem)
+    at = {name: (int(layer[k]), bool(early[k])) for k, name in enumerate(problem.operator_names)}
+    assert count == 48 and at["encoder.embed_tokens"] == at["encoder.relative_bias"] == (0, True)
+    assert at["encoder.norm"] == (23, False) and at["decoder.embed_tokens"] == (24, True)
+    assert at["decoder.norm"] == at["scale"] == at["lm_head"] == (47, False)
 
 
 def test_what_cannot_be_merged() -> None:

@@ -22,6 +22,7 @@ class HetDispatchArguments(GraphSizes, Conditions, ScheduleRules, ProblemArgumen
     elsewhere = {
         "decode": "HetSchedule-v0 has it",
         "memory": "HetSchedule-v0 has it",
+        "target": "HetSchedule-v0 has it",
         "mode": "HetDispatch-v0 schedules during the run, HetSchedule-v0 places before it",
     }
 

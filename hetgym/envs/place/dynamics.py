@@ -25,6 +25,7 @@ from hetgym.envs.place.state import (
     read_problem,
     read_tables,
 )
+from hetgym.envs.place.target import allowed, settle
 from hetgym.planning import decode as decoding
 from hetgym.planning import timeline
 from hetgym.planning.intervals import last_end
@@ -91,6 +92,8 @@ def _clear(board: PlaceState, seen: PlaceObservation, lane: int) -> None:
     board.bound[lane] = board.last[lane] = 0.0
     board.potential[lane] = board.reference[lane]
     _clear_candidates(seen, lane)
+    for layer in range(board.layers.shape[1]):
+        board.layers[lane, layer] = board.experts[lane, layer] = -1
     for device in range(seen.devices.shape[1]):
         board.busy[lane, device] = board.held[lane, device] = board.peak[lane, device] = 0.0
         seen.mask[lane, device] = 0
@@ -113,6 +116,8 @@ def _decide(p: ProblemArrays, tables: PlaceTables, t: Timeline, board: PlaceStat
     operator = tables.order[board.turn[lane]]
     board.held[lane, device] += _more(tables, t, operator, device)
     timeline.book(p, t, operator, device, board.start[lane, device])
+    if board.layers.shape[1] > 0:
+        settle(tables.program, board.layers[lane], board.experts[lane], operator, device)
     board.turn[lane] += 1
     board.last[lane] = max(board.last[lane], board.finish[lane, device])
     board.bound[lane] = board.ahead[lane, device]
@@ -157,8 +162,9 @@ def _show_placed(
         devices[other, DeviceColumn.SHARE] = t.busy.size[other] / board.turn[lane]
 
 
-# After each device: best is the least bound so far; legal counts the devices with enough free memory; roomiest is the
-# device with the most free memory, which is legal if none has enough.
+# After each device: best is the least bound so far; legal counts the devices that the target allows and that have
+# enough free memory; roomiest is the allowed device with the most free memory, which is legal if none has enough. It is
+# -1 if no allowed device can run the operator; then every device that can is legal.
 @step
 def _look_ahead(
     p: ProblemArrays,
@@ -175,6 +181,7 @@ def _look_ahead(
     seen.current[lane, 0] = operator
     if seen.operators.shape[1] > 0:
         seen.operators[lane, operator, OperatorColumn.IS_CURRENT] = 1.0
+    targeted = board.layers.shape[1] > 0
     legal, roomiest, most, best = 0, -1, -np.inf, np.inf
     for device in range(p.cost.shape[1]):
         seen.mask[lane, device] = 0
@@ -200,13 +207,18 @@ def _look_ahead(
         row[CandidateColumn.WAIT] = share(start - ready, scale)
         row[CandidateColumn.COST_TO_GO] = share(tables.optimistic[operator, device], scale)
         row[CandidateColumn.BOUND] = share(ahead, scale)
+        if targeted and not allowed(tables.program, board.layers[lane], board.experts[lane], operator, device):
+            continue
         room = _room(tables, t, board, lane, operator, device)
         if room >= 0:
             seen.mask[lane, device] = 1
             legal += 1
         if room > most or roomiest < 0:
             most, roomiest = room, device
-    if legal == 0:
+    if roomiest < 0:
+        for device in range(p.cost.shape[1]):
+            seen.mask[lane, device] = p.cost[operator, device] < np.inf
+    elif legal == 0:
         seen.mask[lane, roomiest] = 1
     show_completion(p, board, seen, lane, operator, best)
 

@@ -46,6 +46,16 @@ class HetScheduleEnv(ScheduleEnv, arguments=HetScheduleArguments):
     Devices that do not exist or cannot run the operator are masked. ``memory="mask"`` also masks those whose capacity
     the weights placed there plus the largest working set would surely exceed; if none is left, the device with the
     most room is legal.
+
+    ``target`` names the program that is to run the placement, and masks the devices on which it could not. Layers stay
+    whole: the first operator of a layer decides for all of it. Each GPU takes consecutive layers; the CPU takes the
+    first, the last or none, depending on the program. ``"llama.cpp"`` may have all experts of a layer on the CPU. It
+    and ``"ollama"`` keep everything before the layers there, such as the table of words. Other operators outside layers
+    share the device of the last layer that they read from or, if they read from none, of the first layer that reads
+    from them. Every accelerator is taken for a GPU, and layers are recognised by names of operators such as
+    ``layers.3.self_attn.q_proj``. The masks can be followed to the end wherever all devices run all operators. If the
+    program's devices cannot run an operator, all that can are legal, and the program cannot run this placement. The
+    reference, the bound and the completion ignore the target.
     <<illegal actions>>
 
     ## Observation space
@@ -91,6 +101,7 @@ class HetScheduleEnv(ScheduleEnv, arguments=HetScheduleArguments):
 
     env = gym.make("HetSchedule-v0", graph="resnet50", platform="cpu-gpu")
     env = gym.make("HetSchedule-v0", suite="quick", runtime="links", decode="best")
+    env = gym.make("HetSchedule-v0", graph="llama-3-8b", platform="cpu-2gpu-nvlink", target="llama.cpp")
     env = gym.make("hetgym:HetSchedule-v0")  # the same without importing hetgym first
     envs = gym.make_vec("HetSchedule-v0", num_envs=64, observation="candidates")  # all lanes in one call
     ```
@@ -105,6 +116,8 @@ class HetScheduleEnv(ScheduleEnv, arguments=HetScheduleArguments):
         completion: the heuristic that completes the schedule for the ``completion`` feature: ``"eft+oct"``, ``"eft"``
             or ``"off"``. It costs a roll-out for each action, which takes most of the time of a step.
         memory: ``"ignore"`` or ``"mask"``.
+        target: the program that is to run the placement: ``"llama.cpp"``, ``"ollama"``, ``"vllm"``, ``"accelerate"``,
+            ``"onnxruntime"``, ``"pipelining"`` or ``"megatron"``. By default any placement is legal.
         objective: ``"makespan"``; or ``"energy"``, ``"cost"`` or weights such as ``"makespan=1,energy=1"``, see
             :func:`hetgym.sim.objective`. Then the reward is 0 until the end, where it is one minus the objective
             relative to HEFT's plan; ``info`` also holds ``objective``, that ratio, ``energy`` [J] and ``cost``.

@@ -27,6 +27,7 @@ from hetgym.envs.place.problems import playable
 from hetgym.envs.place.rendering import partial_trace, place_text
 from hetgym.envs.place.rules import PlaceRules
 from hetgym.envs.place.state import ANY, PROBLEM, RECORD, TABLES, TIMELINE, PlaceState, tables_of
+from hetgym.envs.place.target import target_tables
 from hetgym.errors import ConfigError, HetgymWarning
 from hetgym.planning import timeline
 from hetgym.problem import Problem
@@ -65,7 +66,10 @@ class PlaceLanes(RecordLanes):
     ) -> None:
         super().__init__(count, place_space(padding), level, padding.devices)
         self.source, self.rules, self.padding = source, rules, padding
-        self.state = blank(PlaceState, L=count, N=padding.operators, D=padding.devices)
+        n, d = padding.operators, padding.devices
+        self.state = blank(PlaceState, L=count, N=n, D=d, M=n if rules.target else 0)
+        for problem in source.items:
+            target_tables(problem, rules.target)  # refuses what the target cannot run, before the first episode
         self.makespan = np.full(count, np.nan)
         self._instances: list[ScheduleInstance | None] = [None] * count
         self._schedules: list[Schedule | None] = [None] * count
@@ -152,7 +156,7 @@ class PlaceLanes(RecordLanes):
         self.padding.check(problem.name, (problem.num_operators, problem.num_edges, problem.num_devices))
         instance = prepare(problem, self.rules.simulated, self.rules.completion)
         blank = fixed(instance, self.padding, "operators" in self.arrays)
-        tables = tables_of(instance, self.rules.memory)
+        tables = tables_of(instance, self.rules.memory, self.rules.target)
         shown = {key: array for key, array in blank.items() if key in self.arrays}
         settled = bool((np.isfinite(problem.cost).sum(axis=1) <= 1).all())
         several = min(problem.num_operators, problem.num_devices) > 1

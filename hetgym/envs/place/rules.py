@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal
 
-from hetgym.envs.core.arguments import Arguments
+from hetgym.envs.core.arguments import Arguments, one_of
 from hetgym.errors import check_name
+from hetgym.planning.layer_rules import LAYER_RULES
 from hetgym.sim import Objective, Runtime
 from hetgym.sim import objective as as_objective
 from hetgym.sim.objective import OBJECTIVES
@@ -53,3 +54,9 @@ class PlaceRules(ScheduleRules):
     _: KW_ONLY
     decode: Literal["insertion", "append", "bottom-level", "best"] = "insertion"
     memory: Literal["ignore", "mask"] = "ignore"
+    target: str = ""  # the program that is to run the placement; empty: any placement is legal
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.target, str) or self.target:
+            one_of("target", self.target, tuple(LAYER_RULES))

@@ -1,6 +1,7 @@
 """The typed state of placing operators: the arrays that :mod:`hetgym.envs.place.dynamics` reads and writes.
 
-Sizes: L lanes; n operators and d devices of a problem, padded to N and D in arrays that all lanes share.
+Sizes: L lanes; n operators and d devices of a problem, padded to N and D in arrays that all lanes share; M layers, N if
+there is a target, else 0.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from hetgym._kernels.blanks import example
 from hetgym._kernels.records import reader, record
 from hetgym._types import BoolArray, Float32Array, FloatArray, Int8Array, Int64Array, IntArray, frozen
 from hetgym.envs.place.instance import ScheduleInstance
+from hetgym.envs.place.target import NO_TARGET, TargetTables, target_tables
 from hetgym.planning.timeline import new_timeline
 from hetgym.problem import Problem
 from hetgym.weights import SharedWeights, unshared
@@ -31,10 +33,19 @@ class PlaceTables(NamedTuple):
     shared: SharedWeights  # those that other operators read, too
     working: Annotated[FloatArray, "n"]  # bytes of its inputs and outputs
     capacity: Annotated[FloatArray, "d"]  # memory of each device [byte]; inf where memory is ignored
+    program: TargetTables  # the program that is to run the placement
 
 
-def tables_of(instance: ScheduleInstance, memory: str) -> PlaceTables:
-    """The tables of an instance; ``memory``: ``"mask"`` to respect the devices' capacities, ``"ignore"`` not to."""
+def tables_of(instance: ScheduleInstance, memory: str, target: str) -> PlaceTables:
+    """The tables of an instance.
+
+    Args:
+        memory: ``"mask"`` to respect the devices' capacities, ``"ignore"`` not to.
+        target: the program that is to run the placement; empty for none.
+
+    Raises:
+        ConfigError: the program cannot run the problem.
+    """
     problem = instance.problem
     working = problem.output_bytes.copy()
     np.add.at(working, problem.edge_target, problem.edge_bytes)
@@ -48,6 +59,7 @@ def tables_of(instance: ScheduleInstance, memory: str) -> PlaceTables:
         shared=problem.shared_weights,
         working=working,
         capacity=problem.memory_capacity if memory == "mask" else np.full(problem.num_devices, np.inf),
+        program=target_tables(problem, target),
     )
     return PlaceTables._make(
         field if isinstance(field, tuple) else frozen(np.ascontiguousarray(field)) for field in tables
@@ -73,6 +85,8 @@ class PlaceState(NamedTuple):
     busy: Annotated[FloatArray, "L, D"]  # summed run time of the operators on each device [s]
     held: Annotated[FloatArray, "L, D"]  # weights of these operators [byte]
     peak: Annotated[FloatArray, "L, D"]  # largest working set among them [byte]
+    layers: Annotated[IntArray, "L, M"]  # device of each layer of a target, -1 while not decided; M = 0 without one
+    experts: Annotated[IntArray, "L, M"]  # device of its experts
     log: Annotated[Int64Array, "L, N"]  # actions as they were passed
     # and [L, D + 1] of finished episodes: the device orders, see :func:`~hetgym.planning.timeline.device_order`
     order: Annotated[IntArray, "L, N"]
@@ -110,7 +124,7 @@ ANY = Problem.from_arrays(np.ones((1, 1)), [])  # A problem, for examples of rec
 
 
 PROBLEM, TIMELINE = ANY.arrays, new_timeline(ANY)  # Examples of the records that lanes hold
-TABLES = example(PlaceTables)._replace(shared=unshared(1))
+TABLES = example(PlaceTables)._replace(shared=unshared(1), program=NO_TARGET)
 RECORD = example(PlaceRecord)
 read_problem = reader(PROBLEM)
 read_tables = reader(TABLES)
