@@ -5,14 +5,16 @@ Decoding reads all weights that a token passes through, and the cache. A layer t
 .. math:: t = \frac{\text{bytes}}{e \cdot \text{bandwidth}} + c,
 
 with the share :math:`e` of the data sheet's bandwidth, and a constant :math:`c` for the launches of its kernels, which
-small and sparse models pay. A prompt is arithmetic: its FLOPs over a share of the peak in 16 bits, since blocks are
-converted in registers.
+small and sparse models pay. Where conversion of blocks takes longer than their bytes, as on old GPUs, it counts
+instead. A prompt is arithmetic: its FLOPs over a share of the peak in 16 bits, since blocks are converted in
+registers.
 
 ``studies/language_models/rates.py`` fits the share and the constant of dense models on GPUs to public rates of people's
-machines. All other constants were chosen on few public rows, which therefore do not test them: those of mixtures,
-prompts, quantised caches and CPUs.
+machines, and reports further rates that chose nothing. All other constants were chosen on few public rows, which
+therefore do not test them: those of mixtures, prompts, quantised caches, CPUs, data-centre GPUs and shared memories.
 """
 
+import re
 from typing import NamedTuple
 
 from hetgym.costs.rates import peak_flops
@@ -28,15 +30,39 @@ class Pace(NamedTuple):
     mixture: float  # the same of a layer with experts [s]
     peak: float  # share of the peak that a prompt reaches in a wide model
     attention: float  # share of the peak that attention to a cache reaches
+    prompt_attention: float = 1.0  # speed of attention in a prompt over that of products of a wide model
 
 
 PACES = {
-    "gpu": Pace(0.87, 54e-6, 80e-6, 0.9, 1.0),
-    "amd": Pace(0.87, 54e-6, 80e-6, 0.45, 1.0),
-    "apple": Pace(0.87, 54e-6, 145e-6, 0.75, 1.0),
+    "gpu": Pace(0.895, 63e-6, 80e-6, 0.9, 1.0),
+    "amd": Pace(0.895, 63e-6, 80e-6, 0.45, 1.0),
+    "apple": Pace(0.895, 63e-6, 145e-6, 0.75, 1.0, 0.3),
     "cpu": Pace(0.5, 0.0, 0.0, 0.3, 0.15),
 }  # fmt: skip
 """Kind -> constants: GPUs under CUDA, those of AMD under ROCm, those of Apple under Metal, CPUs."""
+
+SHARED = 0.77  # Share of the bandwidth that a GPU reaches of a memory that the CPU shares, but for those of Apple
+
+EARLY = re.compile(r"NVIDIA .*\b(RTX 50\d\d|RTX PRO|GB\d\d|B\d00)\b")
+"""Models of GPUs that start a kernel before the last one has ended."""
+
+EARLY_LAYER = 39e-6  # Time of a layer beside its bytes on them [s]
+
+CONVERSION = 27.0
+"""FLOPs to convert a weight stored in blocks, on a GPU that computes with integers and floats in turn."""
+
+IN_TURN = re.compile(r"Apple M[12]\b|NVIDIA .*\b(GTX 10\d\d|P\d{1,3})\b")
+"""Models of GPUs that compute with integers and floats in turn: later ones convert beside their other arithmetic."""
+
+DATACENTRE = 6.0
+"""Peak in 16 bits over that in 32 from which a GPU is built for large batches: one sequence keeps neither its many
+channels of memory busy nor its matrix units."""
+
+DATACENTRE_SHARE, DATACENTRE_PEAK = 0.6, 0.3  # Shares of bandwidth and peak that such a GPU reaches
+
+ACCUMULATED = 2.0
+"""Peak in 16 bits over that in 32 beyond which a GPU of less than :data:`DATACENTRE` reads prompts no faster: its power
+is spent, though workstation boards state twice as much."""
 
 NARROW = 1000
 """Width at which a prompt reaches half of what it does in a wide model: narrow products do not fill a GPU."""
@@ -56,21 +82,42 @@ LOW, HIGH = 0.85, 1.08
 
 
 def pace(device: Device) -> Pace:
-    """The constants of a device, by the maker that its model names; an NPU has those of a GPU."""
-    if device.kind == "cpu":
-        return PACES["cpu"]
-    return PACES.get(device.model.partition(" ")[0].lower(), PACES["gpu"])
+    """The constants of a device; an NPU has those of a GPU."""
+    maker = device.model.partition(" ")[0].lower()
+    own = PACES["cpu" if device.kind == "cpu" else maker if maker in PACES else "gpu"]
+    if EARLY.search(device.model):
+        own = own._replace(dense=EARLY_LAYER)
+    if device.kind == "cpu" or maker == "apple":
+        return own
+    if datacentre(device):
+        return own._replace(share=DATACENTRE_SHARE, peak=DATACENTRE_PEAK)
+    return own._replace(share=SHARED) if device.memory_pool else own
 
 
-def read_seconds(device: Device, moved: float) -> float:
-    """Time to read some bytes while decoding [s]."""
-    return moved / (pace(device).share * device.memory_bandwidth)
+def datacentre(device: Device) -> bool:
+    """Whether a GPU is built for large batches; see :data:`DATACENTRE`."""
+    return peak_flops(device, "float16") >= DATACENTRE * peak_flops(device, "float32") > 0
 
 
-def layer_seconds(device: Device, moved: float, experts: bool) -> float:
-    """Time of a layer that reads some bytes while decoding one token of one sequence [s]."""
+def convert_seconds(device: Device, blocks: float) -> float:
+    """Time to convert some weights that are stored in blocks, where no other arithmetic hides it; else 0 [s]."""
+    return CONVERSION * blocks / peak_flops(device, "float32") if IN_TURN.search(device.model) else 0.0
+
+
+def read_seconds(device: Device, moved: float, blocks: float = 0.0) -> float:
+    """Time to read some weights while decoding [s].
+
+    Args:
+        moved: their bytes.
+        blocks: those of them that are stored in blocks, by number.
+    """
+    return max(moved / (pace(device).share * device.memory_bandwidth), convert_seconds(device, blocks))
+
+
+def layer_seconds(device: Device, moved: float, experts: bool, blocks: float = 0.0) -> float:
+    """Time of a layer while decoding one token of one sequence [s]; see :func:`read_seconds`."""
     own = pace(device)
-    return read_seconds(device, moved) + (own.mixture if experts else own.dense)
+    return read_seconds(device, moved, blocks) + (own.mixture if experts else own.dense)
 
 
 def cache_seconds(device: Device, numbers: float, dtype: str, flops: float) -> float:
@@ -80,8 +127,18 @@ def cache_seconds(device: Device, numbers: float, dtype: str, flops: float) -> f
     return max(read_seconds(device, numbers * size) / speed, flops / (own.attention * peak_flops(device, "float32")))
 
 
-def prompt_seconds(device: Device, flops: float, hidden: int) -> float:
-    """Time of some arithmetic of a prompt in a model whose residual stream is ``hidden`` wide [s]."""
-    peak = peak_flops(device, "float32" if device.kind == "cpu" else "float16")
-    share = pace(device).peak * hidden / (hidden + NARROW)
-    return flops / (share * peak) if peak > 0 else float("inf")
+def prompt_seconds(device: Device, flops: float, hidden: int, attention: float = 0.0) -> float:
+    """Time of some arithmetic of a prompt [s].
+
+    Args:
+        flops: FLOPs of products with weights, in a model whose residual stream is ``hidden`` wide.
+        attention: FLOPs of attention.
+    """
+    own, peak = pace(device), peak_flops(device, "float32")
+    if device.kind != "cpu":
+        half = max(peak, peak_flops(device, "float16"))
+        bounded = own.peak == PACES["gpu"].peak and peak > 0
+        peak = min(half, ACCUMULATED * peak) if bounded else half
+    if peak <= 0:
+        return float("inf")
+    return (flops * (hidden + NARROW) / hidden + attention / own.prompt_attention) / (own.peak * peak)

@@ -6,6 +6,7 @@ import numpy as np
 
 from hetgym._sums import summed
 from hetgym._types import FloatArray
+from hetgym.graph.formats import FORMATS
 from hetgym.graph.language_model import LanguageModel, Layer, Weight
 
 
@@ -27,12 +28,16 @@ class Parts(NamedTuple):
     cache: FloatArray  # [n] cache and state [byte]
     kv_heads: FloatArray  # [n] heads of keys and values, at least 1
     cached: FloatArray  # [n] numbers of the caches that a step of decoding reads
-    attention: FloatArray  # [n] FLOPs of attention in it
+    seen: FloatArray  # [n] most tokens that attention sees; infinite without a window, 0 without attention
+    scores: FloatArray  # [n] FLOPs of attention to one of them
     chosen: FloatArray  # [n] bytes of experts that it reads
+    dense_blocks: FloatArray  # [n] weights stored in blocks, by number, without experts
+    chosen_blocks: FloatArray  # [n] and of the experts that it reads
     dense_flops: FloatArray  # [n] FLOPs of a token of a prompt, without experts
     chosen_flops: FloatArray  # [n] and of its experts
     table: float  # weights before the layers [byte]
     head: float  # weights behind them, a copy of a tied table included [byte]
+    head_blocks: float  # of these, weights stored in blocks, by number
     tied: float  # of these, what a device with the table holds already [byte]
     head_flops: float  # FLOPs of scoring a token
     hidden: int  # width of the residual stream
@@ -56,12 +61,16 @@ def parts_of(model: LanguageModel, load: Load) -> Parts:
         cache=cache,
         kv_heads=np.array([float(max(1, layer.kv_heads or layer.heads)) for layer in model.layers]),
         cached=np.array([_cached(x, load) for x in model.layers]),
-        attention=np.array([_attention(x, load) for x in model.layers]),
+        seen=np.array([(float(x.window or np.inf) if x.kv_heads else 0.0) for x in model.layers]),
+        scores=np.array([2.0 * x.heads * (x.key_size + (x.value_size or x.key_size)) for x in model.layers]),
         chosen=of_experts * shares,
+        dense_blocks=np.array([_blocks(dense) for dense, _, _ in rows]),
+        chosen_blocks=np.array([_blocks(experts) for _, experts, _ in rows]) * shares,
         dense_flops=np.array([2.0 * summed(w.size for w in dense) for dense, _, _ in rows]),
         chosen_flops=np.array([2.0 * summed(w.size for w in experts) for _, experts, _ in rows]) * top,
         table=_bytes(list(model.table)),
         head=_bytes(list(model.head)) + (scoring.bytes if model.tied else 0.0),
+        head_blocks=_blocks([scoring]),
         tied=scoring.bytes if model.tied else 0.0,
         head_flops=2.0 * scoring.size,
         hidden=model.hidden,
@@ -70,21 +79,10 @@ def parts_of(model: LanguageModel, load: Load) -> Parts:
     )
 
 
-def _seen(layer: Layer, load: Load) -> int:
-    """Tokens that a token attends to."""
-    return min(load.context, layer.window) if layer.window else load.context
-
-
 def _cached(layer: Layer, load: Load) -> float:
     """Numbers of keys, values and state that a step reads; a unified cache is divided among the sequences."""
-    return float(layer.kv_heads * (layer.key_size + layer.value_size) * _seen(layer, load) + layer.state)
-
-
-def _attention(layer: Layer, load: Load) -> float:
-    """FLOPs of the scores and of the sums over values."""
-    if not layer.kv_heads:
-        return 0.0
-    return 2.0 * layer.heads * (layer.key_size + (layer.value_size or layer.key_size)) * _seen(layer, load)
+    seen = min(load.context, layer.window) if layer.window else load.context
+    return float(layer.kv_heads * (layer.key_size + layer.value_size) * seen + layer.state)
 
 
 def _dense(weights: tuple[Weight, ...]) -> list[Weight]:
@@ -93,6 +91,11 @@ def _dense(weights: tuple[Weight, ...]) -> list[Weight]:
 
 def _bytes(weights: list[Weight]) -> float:
     return float(summed(weight.bytes for weight in weights))
+
+
+def _blocks(weights: list[Weight]) -> float:
+    """Number of weights stored in blocks."""
+    return float(summed(weight.size for weight in weights if weight.dtype in FORMATS))
 
 
 def _share(top: int, experts: list[Weight], sequences: int) -> float:

@@ -24,7 +24,7 @@ from hetgym.llm.timing import decode_seconds, prompt_time
 from hetgym.platform import Platform
 from hetgym.topology import find_platform
 
-PROMPT = 512  # tokens of the prompt whose rate is stated
+PROMPT = 512  # tokens of the prompt whose rate is stated, if no other number is asked for
 MOST_CONTEXT = 1 << 22
 
 SPLIT_MASKS = 4  # copies of the mask once layers are split over several GPUs: their inputs are kept for four steps

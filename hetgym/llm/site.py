@@ -72,15 +72,21 @@ class Site:
         slowest = min(group, key=lambda k: self.platform[k].memory_bandwidth)
         device = self.platform[slowest]
         mixture = parts.experts > 0
-        dense = [layer_seconds(device, x / ways, m) for x, m in zip(parts.dense, mixture.tolist(), strict=True)]
-        chosen = [read_seconds(device, x / ways) for x in parts.chosen]
+        own = zip(parts.dense / ways, mixture.tolist(), parts.dense_blocks / ways, strict=True)
+        dense = [layer_seconds(device, *layer) for layer in own]
+        experts = zip(parts.chosen / ways, parts.chosen_blocks / ways, strict=True)
+        chosen = [read_seconds(device, *layer) for layer in experts]
         return np.array(dense) + self._attention(device) / ways + self._reductions(group), np.array(chosen)
+
+    def attention(self, depth: float) -> FloatArray:
+        """[n] FLOPs of attention for a token with some tokens before it."""
+        return self.parts.scores * np.minimum(self.parts.seen, depth)
 
     def _attention(self, device: Device) -> FloatArray:
         """[n] time of attention to the caches on a device [s]; keys and values may have different formats."""
         parts, dtypes = self.parts, (self.load.key, self.load.value)
         slower = max(dtypes, key=lambda dtype: cache_seconds(device, 1e9, dtype, 0.0))
-        pairs = zip(parts.cached, parts.attention, strict=True)
+        pairs = zip(parts.cached, self.attention(self.load.context), strict=True)
         return np.array([cache_seconds(device, numbers, slower, flops) for numbers, flops in pairs])
 
     def _reductions(self, group: Sequence[int]) -> float:
@@ -107,7 +113,7 @@ class Site:
     def head_time(self, group: Sequence[int]) -> float:
         """Time to score a token on a group [s]."""
         device = self.platform[min(group, key=lambda k: self.platform[k].memory_bandwidth)]
-        return read_seconds(device, self.parts.head / len(group))
+        return read_seconds(device, self.parts.head / len(group), self.parts.head_blocks / len(group))
 
     def cache(self, group: Sequence[int]) -> FloatArray:
         """[n] bytes of each layer's cache on a device of a group; heads that are fewer than its devices are copied."""

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from hetgym._sums import summed
 from hetgym.costs.decoding import MIXTURE_PEAK, prompt_seconds
 from hetgym.llm.search import Split, Stage
 from hetgym.llm.site import Site
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.sim import simulate
+
+BATCH = 2048  # Tokens of a prompt that programs such as llama.cpp submit at once
 
 
 def decode_seconds(site: Site, split: Split) -> float:
@@ -49,31 +50,41 @@ def _simulated(site: Site, cost: list[float], device: list[int], size: float) ->
 
 
 def prompt_time(site: Site, split: Split, tokens: int) -> float:
-    """Time to read a prompt [s]: steps of some tokens pass through the stages like parts through a line."""
-    steps = -(-tokens // site.load.step)
-    each = [_stage_time(site, split, stage, min(tokens, site.load.step)) for stage in split.stages]
-    return summed(each) + (steps - 1) * max(each)
+    """Time to read a prompt [s]: its steps pass through the stages like parts through a line.
+
+    The line runs empty after each :data:`BATCH`.
+    """
+    done = np.zeros(len(split.stages))  # when each stage has finished the steps so far
+    for first in range(0, tokens, site.load.step):
+        if first % BATCH < site.load.step:
+            done[:] = done.max()
+        end = min(tokens, first + site.load.step)
+        for k, stage in enumerate(split.stages):
+            before = done[k - 1] if k else 0.0
+            done[k] = max(done[k], before) + _stage_time(site, split, stage, first, end)
+    return float(done.max())
 
 
-def _stage_time(site: Site, split: Split, stage: Stage, tokens: int) -> float:
-    """Time of a step of a prompt on a stage [s]; weights on the CPU are copied to a GPU if there is one."""
-    parts, ways = site.parts, len(stage.devices)
+def _stage_time(site: Site, split: Split, stage: Stage, first: int, end: int) -> float:
+    """Time of some tokens of a prompt on a stage [s]; weights on the CPU are copied to a GPU if there is one."""
+    parts, ways, tokens, cpu = site.parts, len(stage.devices), end - first, site.cpu
     layers = slice(stage.first, stage.end)
     flops = tokens * float((parts.dense_flops + parts.chosen_flops / MIXTURE_PEAK)[layers].sum())
     flops += parts.head_flops if stage.end == len(parts.dense) else 0.0
-    gpus = [k for group in site.groups for k in group]
-    if site.cpu is not None and stage.devices == (site.cpu,):
-        if not gpus:
-            return prompt_seconds(site.platform[site.cpu], flops, parts.hidden)
+    attention = tokens * float(site.attention((first + end) / 2)[layers].sum())
+
+    def computed(k: int, ways: int = 1) -> float:
+        return prompt_seconds(site.platform[k], flops / ways, parts.hidden, attention / ways)
+
+    if stage.devices == (cpu,):
+        gpu = next((group[0] for group in site.groups), cpu)
         moved = float((parts.dense + parts.experts)[layers].sum())
-        copied = max(
-            site.transfer(site.cpu, gpus[0], moved), prompt_seconds(site.platform[gpus[0]], flops, parts.hidden)
-        )
-        return min(copied, prompt_seconds(site.platform[site.cpu], flops, parts.hidden))
-    slowest = max(prompt_seconds(site.platform[k], flops / ways, parts.hidden) for k in stage.devices)
+        copied = max(site.transfer(cpu, gpu, moved), computed(gpu)) if gpu != cpu else np.inf
+        return min(copied, computed(cpu))
+    slowest = max(computed(k, ways) for k in stage.devices)
     away = [i for i in split.away if stage.first <= i < stage.end]
-    if away and site.cpu is not None:
-        slowest += site.transfer(site.cpu, stage.devices[0], float(parts.experts[away].sum()))
+    if away and cpu is not None:
+        slowest += site.transfer(cpu, stage.devices[0], float(parts.experts[away].sum()))
     if ways > 1:
         size = 4.0 * parts.hidden * tokens
         slowest += 2 * (stage.end - stage.first) * site.transfer(stage.devices[0], stage.devices[1], size)

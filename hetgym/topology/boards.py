@@ -46,6 +46,7 @@ class Board:
     nvlinks: int = 0  # number of NVLinks; 0 for none
     nvlink: float = 25e9  # bandwidth of one NVLink in each direction [byte/s]
     pcie_lanes: int = 16  # number of lanes that ``pcie`` is the bandwidth of
+    sizes: tuple[int, ...] = ()  # memories that tell it from another product of its name [GiB]; none for its own
 
     def __post_init__(self) -> None:
         if not words(self.name):
@@ -54,7 +55,14 @@ class Board:
         check_number(self.nvlink, f"board {self.name!r}: nvlink", PlatformError, positive=True)
         check_number(self.nvlinks, f"board {self.name!r}: nvlinks", PlatformError)
         check_number(self.pcie_lanes, f"board {self.name!r}: pcie_lanes", PlatformError, minimum=1, maximum=32)
+        for size in self.sizes:
+            check_number(size, f"board {self.name!r}: sizes", PlatformError, positive=True)
         self.named("device")
+
+    @property
+    def memories(self) -> list[float]:
+        """Memories that it comes with [byte]."""
+        return [size * 2.0**30 for size in self.sizes] or [self.named("device").memory_capacity]
 
     def named(self, name: str, **changes: object) -> Device:
         """The device under a name."""
@@ -152,8 +160,7 @@ def _ranked(readings: Sequence[set[str]], known: Sequence[Board], own: int, memo
         for k, board in enumerate(known):
             own_words = _own_words(board.name)
             if _fits(own_words, given, memory > 0):
-                capacity = board.named("device").memory_capacity
-                apart = abs(math.log(capacity / memory)) if memory > 0 else capacity
+                apart = min(abs(math.log(size / memory)) if memory > 0 else size for size in board.memories)
                 found.append((-len(own_words & given), k >= own, apart, k))
     return [known[k] for *_, k in sorted(found)]
 

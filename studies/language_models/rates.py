@@ -8,7 +8,9 @@
 1050 Ti, which decodes far below its bandwidth, is apart. ``mixtures.csv`` holds mixtures, machines with unified memory,
 weights on the CPU, and pairs of boards, from llmfit and qwen38-mtp (Apache-2.0). Its rows of mixtures chose their
 constants, so those errors are not held out; nothing was fitted to its pairs.
-``hetgym.plan_llm`` predicts each of its rows.
+``hetgym.plan_llm`` predicts each of its rows. ``depths.csv`` quotes rates of 20 boards, one and several, with 512 and
+4096 tokens, from XiongjieDai/GPU-Benchmarks-on-LLM-Inference: builds of May 2024, without flash attention. The A100
+PCIe and the M1 chose constants of their classes and are left out.
 """
 
 from __future__ import annotations
@@ -23,8 +25,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 import hetgym
-from hetgym.costs.decoding import HIGH, LOW, PACES
+from hetgym.costs.decoding import HIGH, LOW, PACES, convert_seconds, pace
 from hetgym.graph.model_names import load_language_model, model_names
+from hetgym.llm.parts import Load, parts_of
+from hetgym.llm.rules import rules_of
+from hetgym.llm.search import Split, Stage
+from hetgym.llm.site import Site
+from hetgym.llm.timing import decode_seconds, prompt_time
+from hetgym.topology import find_platform
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from _common import command_line, save, show  # noqa: E402
@@ -32,6 +40,7 @@ from _common import command_line, save, show  # noqa: E402
 HERE = Path(__file__).parent
 ALIASES = {"tinyllama": "tinyllama-1.1b", "pepe_70b": "llama-3.1-70b", "devstral-small": "mistral-small-24b"}
 APART = "GTX 1050 Ti"
+BITS = {"Q4_K_M": 4.89, "Q8_0": 8.5}  # format -> bits of a weight of an 8 B model
 CACHE = 40 * 2 * 5120 * 2  # bytes of a token of the one model that has no name here, OLMo-2-13B
 
 
@@ -48,11 +57,23 @@ def bytes_of_cache(model: str, context: int) -> float:
     return load_language_model(name).cache_bytes(context) if name in model_names() else float(CACHE * context)
 
 
+@cache
+def board(hardware: str) -> hetgym.Device:
+    """The GPU that a row names."""
+    return next(device for device in find_platform(f"{hardware}, 64GB") if device.kind == "gpu")
+
+
 def seconds(rows: list[dict[str, str]], share: float, constant: float) -> np.ndarray[Any, Any]:
-    """[n] time of a token by the law, with a full cache [s]."""
-    moved = [float(x["bytes_a_token_without_cache"]) + bytes_of_cache(x["model"], int(x["context"])) for x in rows]
-    bandwidth = np.array([float(x["bandwidth_gb_s"]) * 1e9 for x in rows])
-    return np.array(moved) / (share * bandwidth) + constant * np.array([int(x["layers"]) for x in rows])
+    """[n] time of a token by the law, with a full cache [s]; boards with constants of their own keep these."""
+    found = []
+    for row in rows:
+        device, moved = board(row["hardware"]), float(row["bytes_a_token_without_cache"])
+        own, usual, cached = pace(device), PACES["gpu"], bytes_of_cache(row["model"], int(row["context"]))
+        bandwidth = (share if own.share == usual.share else own.share) * float(row["bandwidth_gb_s"]) * 1e9
+        weights = max(moved / bandwidth, convert_seconds(device, 8 * moved / BITS[row["format"]]))
+        layer = constant if own.dense == usual.dense else own.dense
+        found.append(weights + cached / bandwidth + layer * int(row["layers"]))
+    return np.array(found)
 
 
 def fitted(rows: list[dict[str, str]]) -> tuple[float, float]:
@@ -134,13 +155,52 @@ def others() -> list[dict[str, Any]]:
     return found
 
 
+def evenly(machine: str, name: str, quant: str, context: int) -> tuple[Site, Split]:
+    """A model's layers split evenly over the GPUs of a machine."""
+    platform, model = find_platform(machine), load_language_model(name, quant)
+    gpus = [k for k, device in enumerate(platform) if device.kind != "cpu"]
+    load = Load(context)
+    room = tuple(device.memory_capacity for device in platform)
+    site = Site(platform, parts_of(model, load), load, rules_of("llama.cpp"), tuple((k,) for k in gpus), room, 1)
+    borders = [round(len(model.layers) * k / len(gpus)) for k in range(len(gpus) + 1)]
+    stages = [Stage((gpu,), *borders[k : k + 2]) for k, gpu in enumerate(gpus)]
+    return site, Split(tuple(stages), ())
+
+
+def depths() -> list[dict[str, Any]]:
+    """Errors on boards and depths that chose nothing."""
+    found: list[tuple[str, str, int, float]] = []  # pass, boards, tokens, predicted over measured
+    for row in table("depths.csv"):
+        if row["chose"] == "yes":
+            continue
+        count, tokens = int(row["machine"][0]) if row["machine"][1] == "x" else 1, int(row["tokens"])
+        boards = "Apple" if row["machine"].startswith("M") else "one" if count == 1 else "2 to 8"
+        site, split = evenly(row["machine"], row["model"], row["format"], tokens // 2)  # decoding begins empty
+        prompt = row["pass"] == "prompt"
+        rate = tokens / prompt_time(site, split, tokens) if prompt else 1 / decode_seconds(site, split)
+        found.append((row["pass"], boards, tokens, rate / float(row["tok_s"])))
+    rows = []
+    for key in dict.fromkeys((what, boards, tokens) for what, boards, tokens, _ in sorted(found)):
+        ratios = np.array([ratio for *own, ratio in found if tuple(own) == key])
+        rows.append(
+            {
+                "pass": key[0], "boards": key[1], "tokens": str(key[2]), "n": str(len(ratios)),
+                "median error": f"{np.median(np.abs(ratios - 1)):.0%}",
+                "90 % of errors below": f"{np.quantile(np.abs(ratios - 1), 0.9):.0%}",
+                "median bias": f"{np.median(ratios) - 1:+.0%}",
+            }
+        )  # fmt: skip
+    return rows
+
+
 def main() -> None:
     options = command_line(__doc__).parse_args()
     constants = fitted([row for row in table("rates.csv") if row["fold"] == "A" and APART not in row["hardware"]])
     print(f"fold A: share {constants[0]:.3f}, {constants[1] * 1e6:.1f} us a layer")
-    tables = {"dense": dense(), "others": others()}
+    tables = {"dense": dense(), "others": others(), "depths": depths()}
     titles = {"dense": "Dense models on one board"}
     titles["others"] = "Mixtures, unified memory, weights on the CPU, pairs of boards"
+    titles["depths"] = "Llama 3 with 8 and 70 billion parameters, 20 boards, builds of May 2024"
     for name, rows in tables.items():
         show(titles[name], rows, {key: lambda row, key=key: str(row[key]) for key in rows[0]}, name)
     save(options.json, "llm-rates", [row for rows in tables.values() for row in rows])

@@ -15,11 +15,11 @@ SHEETS = {board.name: board for board in shipped_boards()}
 LAWS = {
     r"GTX 10\d0( TI)?|P40": {"float16": 1 / 64, "int8": 4},
     r"GTX 16\d0.*": {"float16": 2, "int8": 4},
-    r"RTX 20\d0.*": {"float16": 4, "int8": 16},
+    r"RTX 20[678]0.*": {"float16": 4, "int8": 16},
     r"RTX 30\d0.*": {"float16": 2, "bfloat16": 2, "int8": 8},
-    r"RTX [45]0\d0.*": {"float16": 2, "bfloat16": 2, "float8": 4, "int8": 8},
+    r"RTX [45]0[5-9]0.*": {"float16": 2, "bfloat16": 2, "float8": 4, "int8": 8},
     r"RTX A\d000.*|RTX A4500|A10|A40": {"float16": 4, "bfloat16": 4, "int8": 8},
-    r"RTX 6000 ADA|RTX PRO 6000.*": {"float16": 4, "bfloat16": 4, "float8": 8, "int8": 8},
+    r"RTX \d{4} ADA|RTX PRO 6000.*": {"float16": 4, "bfloat16": 4, "float8": 8, "int8": 8},
     r"RX 6\d00 XT": {"float16": 2, "int8": 4},
     r"RX 7\d00 .*": {"float16": 2, "bfloat16": 2, "int8": 2},
     r"M[1-5]( .*)?": {"float16": 1},
@@ -55,6 +55,17 @@ def test_figures_of_some_boards(name: str, gib: int, bandwidth: float, single: f
     board, device = SHEETS[name], SHEETS[name].named("gpu")
     assert (device.memory_capacity, device.memory_bandwidth) == (gib * GIB, bandwidth)
     assert (device.peak_flops["float32"], board.pcie, board.pcie_lanes) == (single, pcie, lanes)
+
+
+@pytest.mark.parametrize(
+    ("name", "gib", "cores"),
+    [("M3 Max", 36, 30), ("M3 Max", 64, 40), ("M3 Max", 96, 30), ("M4 Max", 0, 32), ("M4 Max", 36, 32)]
+    + [("M4 Max", 48, 40), ("M4 Max", 128, 40), ("M5 Max", 128, 40), ("M4 Max 32 core", 128, 32)],
+)
+def test_the_memory_of_a_machine_tells_its_chip(name: str, gib: int, cores: int) -> None:
+    board = said_board(name, (), gib * float(GIB))
+    assert board is not None
+    assert board.name == f"{' '.join(name.split()[:2]).upper()} {cores} CORE"
 
 
 def test_nvlinks_of_boards_add_up_to_their_data_sheets() -> None:
