@@ -9,7 +9,7 @@ import typer
 from hetgym.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from hetgym.llm.planning import DeviceShare, LlmPlan, Rate
+    from hetgym.llm.answers import DeviceShare, LlmPlan, Rate
 
 
 def llm(
@@ -39,6 +39,8 @@ def llm(
         str, typer.Option(help="Format of the caches, or of keys and of values: f16, q8_0, q8_0,q4_0, fp8.")
     ] = "f16",
     batch: Annotated[int, typer.Option(help="Sequences that are decoded at once.")] = 1,
+    step: Annotated[int, typer.Option(help="Tokens of a prompt that are passed at once.")] = 512,
+    prompt: Annotated[int, typer.Option(help="Tokens of the prompt whose rate is stated.")] = 512,
     reserve: Annotated[str, typer.Option(help="Memory that each GPU keeps free, as in 2GB or gpu0=2GB,gpu1=1GB.")] = "",
     given: Annotated[
         str,
@@ -65,8 +67,8 @@ def llm(
         try:
             plans.append(
                 plan_llm(
-                    model, one, target=target, quant=quant, context=tokens, cache=cache, batch=batch, reserve=kept,
-                    given=given,
+                    model, one, target=target, quant=quant, context=tokens, cache=cache, batch=batch, step=step,
+                    prompt=prompt, reserve=kept, given=given,
                 )
             )  # fmt: skip
         except ConfigError:
@@ -82,7 +84,7 @@ def llm(
     elif len(platform) > 1:
         _compare(plans)
     else:
-        _show(made[0])
+        _show(made[0], prompt)
     return 0 if len(made) == len(plans) and all(plan.given is None or plan.given.fits for plan in made) else 1
 
 
@@ -120,14 +122,14 @@ def _compare(plans: list[LlmPlan | str]) -> None:
             say(plan)
 
 
-def _show(plan: LlmPlan) -> None:
+def _show(plan: LlmPlan, tokens: int) -> None:
     from hetgym._text import duration
     from hetgym.cli.console import print_table, say
 
     decode, prompt = plan.decode_tokens_per_second, plan.prefill_tokens_per_second
     say(f"{plan.model} on {plan.platform} with {plan.target}, {plan.context:,} tokens", "bold")
-    say(f"decode {_interval(decode)}, with a full cache")
-    say(f"prompt {_interval(prompt)}, first token of 512 after {duration(plan.first_token_seconds)}")
+    say(f"decode {_interval(decode)} with a full cache, {_rate(plan.empty_tokens_per_second.mid)} with an empty one")
+    say(f"prompt {_interval(prompt)}, first token behind {tokens:,} after {duration(plan.first_token_seconds)}")
     print_table(_devices(plan.devices))
     say("layers: " + ", ".join(f"{name} {first} to {end - 1}" for name, first, end in plan.stages))
     say(plan.flags)

@@ -31,17 +31,21 @@ class Pace(NamedTuple):
     peak: float  # share of the peak that a prompt reaches in a wide model
     attention: float  # share of the peak that attention to a cache reaches
     prompt_attention: float = 1.0  # speed of attention in a prompt over that of products of a wide model
+    experts: float = 1.0  # speed at which the chosen experts are read over that of other weights
+    linear: float = 0.0  # time that a layer of linear attention takes beside that of another [s]
 
 
 PACES = {
     "gpu": Pace(0.895, 63e-6, 80e-6, 0.9, 1.0),
-    "amd": Pace(0.895, 63e-6, 80e-6, 0.45, 1.0),
-    "apple": Pace(0.895, 63e-6, 145e-6, 0.75, 1.0, 0.3),
-    "cpu": Pace(0.5, 0.0, 0.0, 0.3, 0.15),
+    "shared": Pace(0.77, 63e-6, 80e-6, 0.9, 1.0),
+    "datacentre": Pace(0.6, 63e-6, 80e-6, 0.3, 1.0),
+    "amd": Pace(0.895, 63e-6, 80e-6, 0.45, 1.0, linear=100e-6),
+    "amd shared": Pace(0.77, 63e-6, 80e-6, 0.25, 1.0, linear=100e-6),
+    "apple": Pace(0.895, 63e-6, 145e-6, 0.75, 1.0, prompt_attention=0.3),
+    "cpu": Pace(0.7, 0.0, 0.0, 0.5, 0.15, experts=0.75),
 }  # fmt: skip
-"""Kind -> constants: GPUs under CUDA, those of AMD under ROCm, those of Apple under Metal, CPUs."""
-
-SHARED = 0.77  # Share of the bandwidth that a GPU reaches of a memory that the CPU shares, but for those of Apple
+"""Class of devices -> constants: GPUs; those of AMD and Apple, under ROCm and Metal; those that share the memory of a
+CPU; those for large batches (:data:`DATACENTRE`); CPUs."""
 
 EARLY = re.compile(r"NVIDIA .*\b(RTX 50\d\d|RTX PRO|GB\d\d|B\d00)\b")
 """Models of GPUs that start a kernel before the last one has ended."""
@@ -58,14 +62,12 @@ DATACENTRE = 6.0
 """Peak in 16 bits over that in 32 from which a GPU is built for large batches: one sequence keeps neither its many
 channels of memory busy nor its matrix units."""
 
-DATACENTRE_SHARE, DATACENTRE_PEAK = 0.6, 0.3  # Shares of bandwidth and peak that such a GPU reaches
-
 ACCUMULATED = 2.0
 """Peak in 16 bits over that in 32 beyond which a GPU of less than :data:`DATACENTRE` reads prompts no faster: its power
 is spent, though workstation boards state twice as much."""
 
 NARROW = 1000
-"""Width at which a prompt reaches half of what it does in a wide model: narrow products do not fill a GPU."""
+"""Width at which a prompt reaches half of what it does in a wide model: narrow products fill no GPU."""
 
 MIXTURE_PEAK = 0.5  # share of the rate of a prompt's dense products that those of experts reach
 
@@ -84,14 +86,13 @@ LOW, HIGH = 0.85, 1.08
 def pace(device: Device) -> Pace:
     """The constants of a device; an NPU has those of a GPU."""
     maker = device.model.partition(" ")[0].lower()
-    own = PACES["cpu" if device.kind == "cpu" else maker if maker in PACES else "gpu"]
-    if EARLY.search(device.model):
-        own = own._replace(dense=EARLY_LAYER)
     if device.kind == "cpu" or maker == "apple":
-        return own
+        return PACES["cpu" if device.kind == "cpu" else maker]
     if datacentre(device):
-        return own._replace(share=DATACENTRE_SHARE, peak=DATACENTRE_PEAK)
-    return own._replace(share=SHARED) if device.memory_pool else own
+        return PACES["datacentre"]
+    words = ("amd" if maker == "amd" else "", "shared" if device.memory_pool else "")
+    own = PACES[" ".join(filter(None, words)) or "gpu"]
+    return own._replace(dense=EARLY_LAYER) if EARLY.search(device.model) else own
 
 
 def datacentre(device: Device) -> bool:
@@ -114,10 +115,23 @@ def read_seconds(device: Device, moved: float, blocks: float = 0.0) -> float:
     return max(moved / (pace(device).share * device.memory_bandwidth), convert_seconds(device, blocks))
 
 
-def layer_seconds(device: Device, moved: float, experts: bool, blocks: float = 0.0) -> float:
-    """Time of a layer while decoding one token of one sequence [s]; see :func:`read_seconds`."""
+def expert_seconds(device: Device, moved: float, blocks: float = 0.0) -> float:
+    """As :func:`read_seconds`, for the weights of the experts that a token passes through [s]."""
+    return read_seconds(device, moved, blocks) / pace(device).experts
+
+
+def layer_seconds(device: Device, moved: float, blocks: float, experts: bool, linear: bool) -> float:
+    """Time of a layer while decoding one token of one sequence, without its cache and experts [s].
+
+    Args:
+        moved: bytes of its other weights.
+        blocks: those of them that are stored in blocks, by number.
+        experts: whether it has experts.
+        linear: whether its attention is linear.
+    """
     own = pace(device)
-    return read_seconds(device, moved, blocks) + (own.mixture if experts else own.dense)
+    constant = (own.mixture if experts else own.dense) + (own.linear if linear else 0.0)
+    return read_seconds(device, moved, blocks) + constant
 
 
 def cache_seconds(device: Device, numbers: float, dtype: str, flops: float) -> float:
@@ -135,10 +149,11 @@ def prompt_seconds(device: Device, flops: float, hidden: int, attention: float =
         attention: FLOPs of attention.
     """
     own, peak = pace(device), peak_flops(device, "float32")
+    narrow = 0 if device.kind == "cpu" else NARROW
     if device.kind != "cpu":
         half = max(peak, peak_flops(device, "float16"))
         bounded = own.peak == PACES["gpu"].peak and peak > 0
         peak = min(half, ACCUMULATED * peak) if bounded else half
     if peak <= 0:
         return float("inf")
-    return (flops * (hidden + NARROW) / hidden + attention / own.prompt_attention) / (own.peak * peak)
+    return (flops * (hidden + narrow) / hidden + attention / own.prompt_attention) / (own.peak * peak)

@@ -1,6 +1,7 @@
 """Flags: what to type so that a program places a model as planned."""
 
 import json
+import math
 
 from hetgym.errors import ConfigError
 from hetgym.graph.language_model import LanguageModel
@@ -52,7 +53,7 @@ def llama_cpp(site: Site, split: Split, model: LanguageModel) -> str:
         prefix = BACKENDS.get(site.platform[used[0]].model.partition(" ")[0], "CUDA")
         text += " --device " + ",".join(f"{prefix}{number[k]}" for k in used)
     if len(stages[0][0]) > 1:
-        return text + " -sm tensor -fa on" + _llama_load(site)
+        return text + " -sm tensor" + _llama_load(site, flash=True)
     if len(stages) > 1:
         layers = [end - first + (end == count) for _, first, end in stages]
         text += " -ts " + ",".join(map(str, layers))
@@ -64,14 +65,17 @@ def llama_cpp(site: Site, split: Split, model: LanguageModel) -> str:
     return text + _llama_load(site)
 
 
-def _llama_load(site: Site) -> str:
+def _llama_load(site: Site, flash: bool = False) -> str:
     load, text = site.load, f" -c {site.load.context}"
+    quantised = (load.key, load.value) != ("float16", "float16")
     if load.sequences > 1:
         text += f" -np {load.sequences}"
     if load.step != 512:
         text += f" -ub {load.step}"
-    if (load.key, load.value) != ("float16", "float16"):
-        text += f" -fa on -ctk {CACHES.get(load.key, load.key)} -ctv {CACHES.get(load.value, load.value)}"
+    if flash or quantised:
+        text += " -fa on"
+    if quantised:
+        text += f" -ctk {CACHES.get(load.key, load.key)} -ctv {CACHES.get(load.value, load.value)}"
     return text
 
 
@@ -99,7 +103,9 @@ def vllm(site: Site, split: Split, model: LanguageModel) -> str:
         text += " --kv-cache-dtype fp8"
     if load.sequences > 1:
         text += f" --max-num-seqs {load.sequences}"
-    return text + f" --gpu-memory-utilization {site.rules.utilisation:g}"
+    gpus = {k for stage in stages for k in stage.devices}
+    share = min(site.room[k] / site.platform[k].memory_capacity for k in gpus)
+    return text + f" --gpu-memory-utilization {math.floor(100 * share) / 100:g}"
 
 
 def accelerate(site: Site, split: Split, model: LanguageModel) -> str:

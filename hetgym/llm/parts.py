@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._sums import summed
-from hetgym._types import FloatArray
+from hetgym._types import BoolArray, FloatArray
 from hetgym.graph.formats import FORMATS
 from hetgym.graph.language_model import LanguageModel, Layer, Weight
 
@@ -18,6 +18,7 @@ class Load(NamedTuple):
     value: str = "float16"  # and of values
     sequences: int = 1  # sequences that are decoded at once
     step: int = 512  # tokens of a prompt that are passed at once
+    used: int | None = None  # tokens that the caches hold while a token is decoded; None for all
 
 
 class Parts(NamedTuple):
@@ -27,6 +28,7 @@ class Parts(NamedTuple):
     experts: FloatArray  # [n] weights of experts [byte]
     cache: FloatArray  # [n] cache and state [byte]
     kv_heads: FloatArray  # [n] heads of keys and values, at least 1
+    linear: BoolArray  # [n] whether attention is linear: its state does not grow
     cached: FloatArray  # [n] numbers of the caches that a step of decoding reads
     seen: FloatArray  # [n] most tokens that attention sees; infinite without a window, 0 without attention
     scores: FloatArray  # [n] FLOPs of attention to one of them
@@ -60,6 +62,7 @@ def parts_of(model: LanguageModel, load: Load) -> Parts:
         experts=of_experts,
         cache=cache,
         kv_heads=np.array([float(max(1, layer.kv_heads or layer.heads)) for layer in model.layers]),
+        linear=np.array([layer.state > 0 for layer in model.layers]),
         cached=np.array([_cached(x, load) for x in model.layers]),
         seen=np.array([(float(x.window or np.inf) if x.kv_heads else 0.0) for x in model.layers]),
         scores=np.array([2.0 * x.heads * (x.key_size + (x.value_size or x.key_size)) for x in model.layers]),
@@ -81,7 +84,8 @@ def parts_of(model: LanguageModel, load: Load) -> Parts:
 
 def _cached(layer: Layer, load: Load) -> float:
     """Numbers of keys, values and state that a step reads; a unified cache is divided among the sequences."""
-    seen = min(load.context, layer.window) if layer.window else load.context
+    used = load.context if load.used is None else load.used
+    seen = min(used, layer.window) if layer.window else used
     return float(layer.kv_heads * (layer.key_size + layer.value_size) * seen + layer.state)
 
 

@@ -31,8 +31,8 @@ def _llama_cpp(parts: Parts, load: Load, masks: int) -> float:
 
 
 def _vllm(parts: Parts, load: Load, masks: int) -> float:
-    """Scores and activations of the largest step, and what lies outside PyTorch's allocator."""
-    return 4.0 * parts.vocabulary * 2048 + 8.0 * parts.hidden * 8192 + 0.4 * (1 << 30)
+    """Scores and activations of a step of 2048 tokens, and what lies outside PyTorch's allocator."""
+    return 4.0 * parts.vocabulary * 512 + 16.0 * parts.hidden * 2048 + 0.25 * 2**30
 
 
 def _torch(parts: Parts, load: Load, masks: int) -> float:
@@ -51,21 +51,37 @@ class Rules(LayerRules):
     Args:
         buffers: bytes that each GPU in use needs beside weights and cache.
         copied: whether layers on the CPU are copied to a GPU each time they run.
-        tensor: whether a layer can be split over all GPUs, or over equal groups of them.
+        tensor: most GPUs over which it splits the tensors of a layer; 1 if it does not.
+        whole: whether such a split is over all GPUs; otherwise it is over equal groups of them.
+        untensored: families whose tensors it does not split.
         utilisation: share of a GPU's memory that the program uses at most; 1 if it leaves that to the user.
         reserve: memory that it leaves on a GPU of its own, beside its buffers, if the model fits so [byte].
-        proportional: whether it gives each device layers in proportion to its free memory, whatever its speed.
+        proportional: whether it gives GPUs layers in proportion to their free memory, whatever their speed.
+        nodes: whether every GPU is a node that takes part; a CPU is one where there is no GPU.
+        caches: formats of cached keys and values that it has.
+        mixed: whether keys and values may have different ones.
+        stretched: whether it takes contexts longer than the model was made for.
     """
 
     buffers: Buffers
     copied: bool = False
-    tensor: bool = False
+    tensor: int = 1
+    whole: bool = False
+    untensored: frozenset[str] = frozenset()
     utilisation: float = 1.0
     reserve: float = 0.0
     proportional: bool = False
+    nodes: bool = False
+    caches: tuple[str, ...] = ("float16", "bfloat16", "float32")
+    mixed: bool = False
+    stretched: bool = True
 
 
-_FIT = 1.2 * 2**30  # `--fit` leaves 1 GiB on each device, a desktop takes 0.2 GB or more; two public splits chose it
+FIT = 1.2 * 2**30  # `--fit` leaves 1 GiB on each device, a desktop takes 0.2 GB or more; two public splits chose it
+TIGHT = 0.25 * 2**30  # What stays free at least if a model would not fit the GPUs otherwise
+
+_UNTENSORED = frozenset({"deepseek_v2", "deepseek_v3", "deepseek2", "grok", "olmoe", "gemma3n", "olmo2", "mamba"})
+_CACHES = ("float16", "bfloat16", "float32", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1")
 
 
 def _rules(target: str, buffers: Buffers, **more: Any) -> Rules:
@@ -74,14 +90,18 @@ def _rules(target: str, buffers: Buffers, **more: Any) -> Rules:
 
 
 TARGETS: dict[str, Rules] = {
-    "llama.cpp": _rules("llama.cpp", _llama_cpp, tensor=True, reserve=_FIT),
-    "ollama": _rules("ollama", _llama_cpp, reserve=_FIT),
-    "vllm": _rules("vllm", _vllm, tensor=True, utilisation=0.92),
+    "llama.cpp": _rules(
+        "llama.cpp", _llama_cpp, reserve=FIT, caches=_CACHES, mixed=True, tensor=16, whole=True, untensored=_UNTENSORED
+    ),
+    "ollama": _rules("ollama", _llama_cpp, reserve=FIT, caches=("float16", "q8_0", "q4_0"), proportional=True),
+    "vllm": _rules(
+        "vllm", _vllm, tensor=1024, utilisation=0.92, caches=("float16", "bfloat16", "float8"), stretched=False
+    ),
     "accelerate": _rules("accelerate", _torch, copied=True),
-    "exo": Rules("exo", _exo, proportional=True),
+    "exo": Rules("exo", _exo, proportional=True, nodes=True),
     "onnxruntime": _rules("onnxruntime", _torch),
     "pipelining": _rules("pipelining", _torch),
-    "megatron": _rules("megatron", _torch, tensor=True),
+    "megatron": _rules("megatron", _torch, tensor=1024),
 }
 """Name of a target -> its rules."""
 

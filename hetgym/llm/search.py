@@ -29,7 +29,14 @@ class Split(NamedTuple):
     """Where layers are."""
 
     stages: tuple[Stage, ...]  # in the order of the model, those of the CPU included
-    away: tuple[int, ...]  # layers whose experts lie on the CPU
+    away: tuple[int, ...] = ()  # layers of GPUs whose experts lie on the CPU
+    shares: tuple[float, ...] = ()  # of the experts of each of these that do; all of them by default
+
+    def moved(self, count: int) -> FloatArray:
+        """[count] share of each layer's experts that lies on the CPU while the layer is on a GPU."""
+        found = np.zeros(count)
+        found[list(self.away)] = self.shares or 1.0
+        return found
 
 
 _NONE = -1  # kind before the first
@@ -45,6 +52,11 @@ PENALTIES = (0.0, *(10.0**k for k in range(-12, 1)))
 
 TURN = 2e-3
 """Share of the time that another order of the devices than the platform's must save: people expect theirs."""
+
+
+LEVEL = 1e-7
+"""Share of the time that is added for a full GPU, and a quarter of it for a half full one: among splits that are
+equally fast, devices are filled evenly."""
 
 
 class _Table(NamedTuple):
@@ -72,17 +84,17 @@ def usage(site: Site, split: Split) -> tuple[FloatArray, FloatArray, FloatArray]
     """[d] weights, [d] caches and [d] buffers that each device holds under a split [byte]."""
     parts, cpu, count = site.parts, site.cpu, len(site.platform)
     weights, caches, buffers = np.zeros(count), np.zeros(count), np.zeros(count)
-    each = parts.dense + parts.experts
+    there = parts.experts * split.moved(len(parts.dense))
+    each = parts.dense + parts.experts - there
     for stage in split.stages:
         ways, layers, last = len(stage.devices), slice(stage.first, stage.end), stage.end == len(parts.dense)
-        moved = summed(parts.experts[i] for i in split.away if stage.first <= i < stage.end)
         for k in stage.devices:
-            weights[k] += (each[layers].sum() - moved + (parts.head if last else 0.0)) / ways
+            weights[k] += (each[layers].sum() + (parts.head if last else 0.0)) / ways
             caches[k] += site.cache(stage.devices)[layers].sum()
             if k != cpu:
                 buffers[k] = site.rules.buffers(parts, site.load, site.masks)
     if cpu is not None:
-        weights[cpu] += summed(parts.experts[i] for i in split.away)
+        weights[cpu] += there.sum()
     first, last_stage = split.stages[0], split.stages[-1]
     if site.rules.table_on_cpu and cpu is not None:
         weights[cpu] += parts.table
@@ -118,7 +130,8 @@ def _table(site: Site, group: Sequence[int], weight: float, penalty: float) -> _
     own = np.concatenate([[0.0], np.cumsum(alone + chosen)]) * weight
     held = np.concatenate([[0.0], np.cumsum((parts.dense + parts.experts) / ways + site.cache(group))])
     cost = np.full((n + 1, n + 1), np.inf)
-    need = held[None, :] - held[:, None] - site.free(group)
+    room = site.free(group)
+    need = held[None, :] - held[:, None] - room
     need[:, n] += parts.head / ways
     if not site.rules.table_on_cpu:
         need[0] += parts.table / ways
@@ -128,6 +141,7 @@ def _table(site: Site, group: Sequence[int], weight: float, penalty: float) -> _
     spent[b == n] += site.head_time(group) * weight
     lacks = need[a, b]
     fits = lacks <= 0
+    spent += LEVEL * own[n] * np.square(1.0 + np.minimum(lacks, 0.0) / max(room, 1.0))
     cost[a[fits], b[fits]] = spent[fits]
     away: dict[tuple[int, int], tuple[int, ...]] = {}
     if not (site.rules.experts and site.cpu is not None and parts.experts.any() and ways == 1):

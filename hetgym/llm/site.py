@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from hetgym._types import FloatArray
-from hetgym.costs.decoding import cache_seconds, layer_seconds, read_seconds
+from hetgym.costs.decoding import cache_seconds, expert_seconds, layer_seconds, read_seconds
 from hetgym.device import Device
 from hetgym.llm.parts import Load, Parts
 from hetgym.llm.rules import Rules
@@ -71,11 +71,9 @@ class Site:
         parts, ways = self.parts, len(group)
         slowest = min(group, key=lambda k: self.platform[k].memory_bandwidth)
         device = self.platform[slowest]
-        mixture = parts.experts > 0
-        own = zip(parts.dense / ways, mixture.tolist(), parts.dense_blocks / ways, strict=True)
+        own = zip(parts.dense / ways, parts.dense_blocks / ways, parts.experts > 0, parts.linear, strict=True)
         dense = [layer_seconds(device, *layer) for layer in own]
-        experts = zip(parts.chosen / ways, parts.chosen_blocks / ways, strict=True)
-        chosen = [read_seconds(device, *layer) for layer in experts]
+        chosen = [expert_seconds(device, *x) for x in zip(parts.chosen / ways, parts.chosen_blocks / ways, strict=True)]
         return np.array(dense) + self._attention(device) / ways + self._reductions(group), np.array(chosen)
 
     def attention(self, depth: float) -> FloatArray:
@@ -85,8 +83,9 @@ class Site:
     def _attention(self, device: Device) -> FloatArray:
         """[n] time of attention to the caches on a device [s]; keys and values may have different formats."""
         parts, dtypes = self.parts, (self.load.key, self.load.value)
+        used = self.load.context if self.load.used is None else self.load.used
         slower = max(dtypes, key=lambda dtype: cache_seconds(device, 1e9, dtype, 0.0))
-        pairs = zip(parts.cached, self.attention(self.load.context), strict=True)
+        pairs = zip(parts.cached, self.attention(used), strict=True)
         return np.array([cache_seconds(device, numbers, slower, flops) for numbers, flops in pairs])
 
     def _reductions(self, group: Sequence[int]) -> float:
@@ -102,13 +101,13 @@ class Site:
         """[n] time of each layer whose weights lie on the CPU, and [n] that of its experts there alone [s]."""
         assert self.cpu is not None
         parts, device = self.parts, self.platform[self.cpu]
-        if self.rules.copied:
-            gpu = next((group[0] for group in self.groups), self.cpu)
-            moved = parts.dense + parts.experts
-            return np.array([self.transfer(self.cpu, gpu, x) if gpu != self.cpu else 0.0 for x in moved]), parts.chosen
-        mixture = (parts.experts > 0).tolist()
-        whole = [layer_seconds(device, x, m) for x, m in zip(parts.dense + parts.chosen, mixture, strict=True)]
-        return np.array(whole) + self._attention(device), np.array([read_seconds(device, x) for x in parts.chosen])
+        if self.rules.copied and self.groups:
+            whole = [self.transfer(self.cpu, self.groups[0][0], x) for x in parts.dense + parts.experts]
+            return np.array(whole), np.zeros(len(whole))
+        own = zip(parts.dense, parts.dense_blocks, parts.experts > 0, parts.linear, strict=True)
+        dense = np.array([layer_seconds(device, *layer) for layer in own])
+        experts = np.array([expert_seconds(device, x) for x in parts.chosen])
+        return dense + experts + self._attention(device), experts
 
     def head_time(self, group: Sequence[int]) -> float:
         """Time to score a token on a group [s]."""

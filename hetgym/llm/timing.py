@@ -17,19 +17,19 @@ def decode_seconds(site: Site, split: Split) -> float:
     size = 4.0 * site.parts.hidden * site.load.sequences
     cost: list[float] = []
     device: list[int] = []
-    away, cpu = set(split.away), -1 if site.cpu is None else site.cpu
+    moved, cpu = split.moved(len(site.parts.dense)), -1 if site.cpu is None else site.cpu
+    there = ([], []) if site.cpu is None else [times.tolist() for times in site.cpu_times()]
     for stage in split.stages:
         if stage.devices == (cpu,):
-            times = site.cpu_times()[0]
-            cost += times[stage.first : stage.end].tolist()
+            cost += there[0][stage.first : stage.end]
             device += [cpu] * (stage.end - stage.first)
         else:
             alone, chosen = site.layer_times(stage.devices)
             for i in range(stage.first, stage.end):
-                cost.append(alone[i] + (0.0 if i in away else chosen[i]))
+                cost.append(alone[i] + (1.0 - moved[i]) * chosen[i])
                 device.append(stage.devices[0])
-                if i in away:
-                    cost.append(site.cpu_times()[1][i])
+                if moved[i]:
+                    cost.append(moved[i] * there[1][i])
                     device.append(cpu)
     last = split.stages[-1].devices
     cost.append(site.head_time(last))
@@ -76,15 +76,15 @@ def _stage_time(site: Site, split: Split, stage: Stage, first: int, end: int) ->
     def computed(k: int, ways: int = 1) -> float:
         return prompt_seconds(site.platform[k], flops / ways, parts.hidden, attention / ways)
 
-    if stage.devices == (cpu,):
+    if cpu is not None and stage.devices == (cpu,):
         gpu = next((group[0] for group in site.groups), cpu)
         moved = float((parts.dense + parts.experts)[layers].sum())
         copied = max(site.transfer(cpu, gpu, moved), computed(gpu)) if gpu != cpu else np.inf
         return min(copied, computed(cpu))
     slowest = max(computed(k, ways) for k in stage.devices)
-    away = [i for i in split.away if stage.first <= i < stage.end]
-    if away and cpu is not None:
-        slowest += site.transfer(cpu, stage.devices[0], float(parts.experts[away].sum()))
+    there = float((parts.experts * split.moved(len(parts.dense)))[layers].sum())
+    if there and cpu is not None:
+        slowest += site.transfer(cpu, stage.devices[0], there)
     if ways > 1:
         size = 4.0 * parts.hidden * tokens
         slowest += 2 * (stage.end - stage.first) * site.transfer(stage.devices[0], stage.devices[1], size)

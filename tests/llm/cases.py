@@ -10,7 +10,7 @@ from hetgym.graph.from_config import from_config
 from hetgym.graph.language_model import LanguageModel
 from hetgym.graph.mixes import mixed
 from hetgym.llm import LlmPlan, plan_llm
-from hetgym.llm.given import layer_rule
+from hetgym.llm.proportional import layer_rule
 from hetgym.topology import find_platform
 
 

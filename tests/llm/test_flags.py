@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from hetgym import Platform
-from hetgym.errors import ConfigError
+from hetgym.errors import ConfigError, GraphError
 from hetgym.graph.from_config import from_config
 from hetgym.graph.model_names import load_language_model
 from hetgym.llm import LlmPlan, plan_llm
-from hetgym.llm.given import given_split, layer_rule
+from hetgym.llm.given import wanted
 from hetgym.llm.parts import Load
-from hetgym.llm.planning import _Planner
+from hetgym.llm.planner import Planner
+from hetgym.llm.proportional import layer_rule
 from hetgym.llm.rules import rules_of
 from hetgym.topology import find_platform
 
@@ -21,9 +22,10 @@ SMALL = {"hidden_size": 64, "num_hidden_layers": 6, "num_attention_heads": 4, "v
 CARDS = "3060 + 2080 + 1660 Super, 64GB ddr4-3200"
 
 
-def _site(platform: Platform, model: str, quant: str = "") -> Any:
-    planner = _Planner(load_language_model(model, quant), platform, rules_of("llama.cpp"), "llama.cpp", {})
-    return planner.sites(Load(4096), tensor=False)[-1]
+def _read_back(flags: str, platform: Platform, model: str, quant: str) -> Any:
+    planner = Planner(load_language_model(model, quant), platform, rules_of("llama.cpp"), "llama.cpp", {})
+    asked = wanted(flags, "llama.cpp")
+    return asked.place(planner, asked.load(Load(256)))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,8 @@ def test_llama_cpp_does_what_its_flags_say(model: str, context: int) -> None:
     """Read back by llama.cpp's rule of layers, and by its search for patterns in names of tensors."""
     platform = find_platform(CARDS)
     plan = plan_llm(model, platform, quant="Q4_K_M", context=context)
-    found = given_split(plan.flags, "llama.cpp", _site(platform, model, "Q4_K_M"), load_language_model(model))
+    site, found = _read_back(plan.flags, platform, model, "Q4_K_M")
+    assert site.load.context == context
     names = [("+".join(platform[k].name for k in stage.devices), stage.first, stage.end) for stage in found.stages]
     assert tuple(names) == plan.stages
     experts = sum(device.experts for device in plan.devices if device.name != "cpu")
@@ -126,19 +129,74 @@ def test_another_order_of_cards_is_named() -> None:
     ("given", "message"),
     [
         ("-ngl x", "-ngl is 'x'; it must be a whole number"),
-        ("-ts 1,2,3,4", "-ts '1,2,3,4' does not fit 3 GPUs"),
-        ("-ts a", "-ts has the share 'a'; it must be a number"),
-        ("--device CUDA7", "--device 'CUDA7' names a GPU that the platform lacks"),
-        ("-ot 'ffn=CUDA0'", "-ot 'ffn=CUDA0': only rules that end in =CPU are understood"),
+        ("-ts 1,2,3,4", "-ts has 4 shares for 3 GPUs"),
+        ("-ts a", "-ts 'a' has no shares such as 3,1"),
+        ("-ts 0,0", "-ts '0,0' has no shares such as 3,1"),
+        ("--device CUDA7", "the arguments name GPU 7, and the platform has 3"),
+        ("--device best", "--device 'best' has no names of GPUs such as CUDA0,CUDA1"),
+        ("-sm none -mg 3", "the arguments name GPU 3, and the platform has 3"),
+        ("-sm row", "-sm 'row': only layer, none and tensor are understood"),
+        ("-ngl 9 -sm tensor", "llama.cpp cannot split the tensors of llama-3.1-8b here"),
+        ("-ot 'ffn=CUDA2'", "-ot moves blk.0.ffn_norm.weight to 'CUDA2': only experts on the CPU are understood"),
+        ("-ot 'ffn_up=CPU'", "-ot moves blk.0.ffn_up.weight to 'CPU': only experts on the CPU are understood"),
+        ("-ot exps", "-ot 'exps' is not a rule such as 'exps=CPU'"),
+        ("-nkvo", "-nkvo places something that plans do not know"),
+        ("all layers", "'all layers' has no option of llama.cpp, such as -ngl 99"),
+        ("-ctk q3_0", "cache is 'q3_0'; it must be one format"),
         ("-ot '(=CPU'", "-ot '(=CPU' is not a regular expression"),
         ("-ngl 'a", 'the arguments "-ngl \'a" are not quoted right'),
         ("a" * 100_000, "the given split must be a text of at most 65536 characters"),
     ],
 )
 def test_given_splits_that_are_not_ones(given: str, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises((ConfigError, GraphError)) as caught:
         plan_llm("llama-3.1-8b", find_platform(CARDS), quant="Q4_K_M", given=given)
     assert str(caught.value).startswith(message)
+
+
+def test_given_arguments_state_the_load_and_the_mode() -> None:
+    platform, how = find_platform("2x RTX 3090"), {"quant": "Q4_K_M"}
+    plan = plan_llm("llama-3.3-70b", platform, given="-ngl all -c 8192 -ctk q8_0 -ctv q8_0 -np 2 -ub 256", **how)
+    same = plan_llm("llama-3.3-70b", platform, context=8192, cache="q8_0", batch=2, step=256, **how)
+    assert plan.given is not None and plan.context == 8192
+    assert plan.given.devices[0].cache_bytes + plan.given.devices[1].cache_bytes == pytest.approx(
+        sum(device.cache_bytes for device in same.devices)
+    )
+    alone = plan_llm("llama-3.3-70b", platform, given="-ngl 99 -sm none -mg 1", **how).given
+    assert alone is not None and not alone.fits
+    assert [device.layers for device in alone.devices] == [0, 80]
+    plan = plan_llm("llama-3.3-70b", platform, **how)
+    assert "-sm tensor" in plan.flags
+    again = plan_llm("llama-3.3-70b", platform, given=plan.flags, **how).given
+    assert again is not None and again.fits and again.change is None
+    assert again.of_best == pytest.approx(1.0)
+
+
+def test_given_experts() -> None:
+    """A third of the experts' weights, all of them, and those of some layers."""
+    found = {}
+    for text in ("-ot ffn_up_exps=CPU", "--cpu-moe", "-ot 'blk\\.[0-9]\\.ffn=CUDA0' -ot exps=CPU", "--n-cpu-moe 24"):
+        given = plan_llm("qwen3-30b-a3b", "RTX 3090, 64GB ddr4-3200", quant="Q8_0", given=text).given
+        assert given is not None
+        found[text] = given.devices[0].weights_bytes
+    model = load_language_model("qwen3-30b-a3b", "Q8_0")
+    experts = [sum(weight.bytes for weight in layer.experts) for layer in model.layers]
+    table = sum(weight.bytes for weight in model.table)
+    expected = [sum(experts) / 3, sum(experts), sum(experts[10:]), sum(experts[:24])]
+    assert [size - table for size in found.values()] == pytest.approx(expected)
+
+
+def test_a_given_split_is_never_better_than_the_best() -> None:
+    """Both may use the same memory."""
+    given = plan_llm(
+        "qwen3-30b-a3b", "RTX 2080, 64GB ddr4-3200", quant="Q4_K_M", given="-ngl 99 --n-cpu-moe 36"
+    ).given  # fmt: skip
+    assert given is not None and given.of_best <= 1 + 1e-9
+    assert given.change is None or given.change.decode_tokens_per_second is not None
+    far = plan_llm("qwen3-30b-a3b", "RTX 3090, 64GB ddr4-3200", quant="Q8_0", given="-ngl 20").given
+    assert far is not None and far.change is not None and far.change.decode_tokens_per_second is not None
+    assert "--n-cpu-moe" in far.change.flags
+    assert far.change.decode_tokens_per_second > 1.5 * far.decode_tokens_per_second
 
 
 def test_given_partitions_and_maps() -> None:
@@ -152,6 +210,9 @@ def test_given_partitions_and_maps() -> None:
     assert [device.layers for device in mapped.devices] == [2, 15, 15]
     assert mapped.of_best < 0.6
     assert mapped.change is not None
+    near = plan_llm("llama-3.1-8b", platform, target="accelerate", given='{"": 1, "model.layers.31": 0}').given
+    assert near is not None
+    assert [device.layers for device in near.devices] == [0, 1, 31]
     for text in ("1,2", '{"model.layers.0": 7}', "{", "[]"):
         with pytest.raises(ConfigError):
             plan_llm("llama-3.1-8b", platform, target="vllm", given=text)

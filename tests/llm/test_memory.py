@@ -50,7 +50,28 @@ def test_a_split_over_two_cards() -> None:
     assert plan.stages == (("gpu0+gpu1", 0, 64),)
     used = sum(d.weights_bytes + d.cache_bytes + d.buffers_bytes for d in plan.devices if d.name.startswith("gpu"))
     larger = 16.68 * 2**30 - model.bytes  # of the mix that was measured
-    assert used + larger == pytest.approx(20.9 * GB, rel=0.07)  # buffers of a layer split are counted here, too
+    assert used + larger == pytest.approx(20.9 * GB, rel=0.05)
+    layers = plan_llm(model, _card(14, 2), context=131_072, cache="q4_0", reserve=0.0, given="-ngl all").given
+    assert layers is not None
+    used = sum(d.weights_bytes + d.cache_bytes + d.buffers_bytes for d in layers.devices if d.name.startswith("gpu"))
+    assert used + larger == pytest.approx(21.7 * GB, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "card", "context", "used", "weights"),
+    [
+        # vLLM's logs: weights, activations and what lies outside PyTorch, without the cache
+        ("llama-3-8b", "A100 80GB", 8192, 14.96 + 1.26 + 1.79, 14.96),
+        ("qwen2.5-14b", "2x RTX 3090", 4096, 2 * (13.8 + 0.44), 27.6),
+    ],
+)
+def test_memory_of_vllm(name: str, card: str, context: int, used: float, weights: float) -> None:
+    plan = plan_llm(name, card, target="vllm", context=context)
+    gpus = [device for device in plan.devices if device.name.startswith("gpu")]
+    held = sum(device.weights_bytes + device.buffers_bytes for device in gpus) / 2**30
+    assert sum(device.weights_bytes for device in gpus) / 2**30 == pytest.approx(weights, rel=0.01)
+    room = sum(d.memory_capacity for d in find_platform(card) if d.kind == "gpu") * 0.92 / 2**30
+    assert room - held == pytest.approx(room - used, rel=0.05)  # what is left for caches
 
 
 @pytest.mark.parametrize("slots", [1, 2, 4, 8])

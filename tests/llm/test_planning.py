@@ -8,7 +8,12 @@ import pytest
 
 import hetgym
 from hetgym.errors import HetgymError, OutOfMemory
+from hetgym.graph.model_names import load_language_model
 from hetgym.llm import plan_llm
+from hetgym.llm.parts import Load
+from hetgym.llm.planner import Planner
+from hetgym.llm.rules import rules_of
+from hetgym.topology import find_platform
 from tests.cli.commands import ask
 
 CARDS = "3090+2080Ti, 64GB ddr4-3600"
@@ -44,8 +49,82 @@ def test_a_tensor_split_needs_equal_shares_of_heads() -> None:
     assert tensor.decode_tokens_per_second is not None and layer.decode_tokens_per_second is not None
     assert tensor.decode_tokens_per_second > 1.3 * layer.decode_tokens_per_second
     assert "-sm tensor" in plan.flags and plan.stages == (("gpu0+gpu1", 0, 32),)
-    three = plan_llm("qwen2.5-7b", "3x RTX 3090", quant="Q8_0", target="vllm")  # 28 heads
-    assert three.stages[0][0].count("+") < 2
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "cards", "ways"),
+    [
+        ("qwen2.5-7b", "vllm", 7, [2, 4]),  # 28 heads, 4 of keys and values
+        ("qwen2.5-32b", "vllm", 6, [2, 4]),  # 40 and 8 heads, 27 648 wide
+        ("qwen3.5-27b", "megatron", 6, [2, 4]),  # 16 heads of keys in linear attention, 48 of values
+        ("phi-4", "vllm", 4, [2]),  # 40 and 10 heads
+        ("llama-3.1-8b", "vllm", 16, [2, 4, 8, 16]),  # 8 heads of keys and values: over 16 cards, each twice
+        ("llama-3.1-8b", "llama.cpp", 4, [4]),
+        ("llama-3.1-8b", "llama.cpp", 3, []),
+    ],
+)
+def test_degrees_divide_what_they_split(model: str, target: str, cards: int, ways: list[int]) -> None:
+    platform = find_platform(f"{cards}x RTX 3090")
+    planner = Planner(load_language_model(model), platform, rules_of(target), target, {})
+    assert [len(site.groups[0]) for site in planner.sites(Load(256), tensor=True)] == ways
+
+
+def test_programs_split_no_tensors_of_some_families() -> None:
+    assert plan_llm("deepseek-v2-lite", "2x RTX 3090", quant="Q4_K_M").options == ()
+    assert plan_llm("deepseek-v2-lite", "2x RTX 3090", target="vllm").options[1].name == "tensor"
+
+
+def test_layers_fill_equal_gpus_evenly() -> None:
+    plan = plan_llm("llama-3.3-70b", "2x RTX 3090", quant="Q4_K_M", target="pipelining")
+    first, second = plan.devices
+    assert abs(first.free_bytes - second.free_bytes) < 1.1e9  # a layer and the head
+
+
+def test_the_reserve_is_given_up_before_layers_go_to_the_cpu() -> None:
+    """And more memory of the CPU never makes an answer worse."""
+    plans = [plan_llm("qwen3-32b", line, quant="Q4_K_M", context=18_000) for line in ("RTX 3090", "RTX 3090, 64GB")]
+    assert {plan.decode_tokens_per_second.mid for plan in plans} == {plans[0].decode_tokens_per_second.mid}
+    assert [plan.devices[-1].reserve_bytes for plan in plans] == [pytest.approx(0.25 * 2**30)] * 2
+    assert plan_llm("qwen3-32b", "RTX 3090", quant="Q4_K_M", context="max").context < 18_000
+    assert plan_llm("qwen3-32b", "RTX 3090", quant="Q4_K_M", context="max", reserve=0.0).context > 18_000
+
+
+def test_vllm_keeps_its_utilisation() -> None:
+    most = plan_llm("llama-3.1-8b", "RTX 3090", target="vllm", context="max")
+    assert "--gpu-memory-utilization 0.92" in most.flags
+    with pytest.raises(OutOfMemory, match=f"the largest context is {most.context}"):
+        plan_llm("llama-3.1-8b", "RTX 3090", target="vllm", context=most.context + 256)
+    wider = plan_llm("llama-3.1-8b", "RTX 3090", target="vllm", context=most.context + 256, reserve=0.5e9)
+    assert "--gpu-memory-utilization 0.98" in wider.flags
+
+
+def test_an_empty_cache_is_faster_and_a_long_prompt_slower() -> None:
+    plans = [plan_llm("llama-3.1-8b", "RTX 3090", quant="Q4_K_M", context=65_536, prompt=n) for n in (512, 65_536)]
+    for plan in plans:
+        assert plan.empty_tokens_per_second.mid > 1.5 * plan.decode_tokens_per_second.mid
+    short, long = (plan.prefill_tokens_per_second.mid for plan in plans)
+    assert 0.2 * short < long < 0.7 * short
+    assert plans[1].first_token_seconds == pytest.approx(65_536 / long, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "how", "message"),
+    [
+        ("llama.cpp", "llama-3.1-8b", {"cache": "fp8"}, "llama.cpp has no caches in float8; it has"),
+        ("vllm", "llama-3.1-8b", {"cache": "q8_0"}, "vLLM has no caches in q8_0; it has"),
+        ("ollama", "llama-3.1-8b", {"cache": "q8_0,q4_0"}, "ollama keeps keys and values in one format"),
+        ("vllm", "gpt2", {"context": 4096}, "gpt2 was made for 1024 tokens, and vLLM takes no more"),
+    ],
+)
+def test_programs_refuse_what_they_lack(target: str, model: str, how: dict[str, Any], message: str) -> None:
+    with pytest.raises(HetgymError) as caught:
+        plan_llm(model, "RTX 3090, 64GB ddr4-3600", target=target, **how)
+    assert str(caught.value).startswith(message)
+
+
+def test_without_a_gpu_accelerate_runs_on_the_cpu() -> None:
+    plan = plan_llm("qwen3-0.6b", "generic cpu, 64GB ddr5-6000", target="accelerate")
+    assert 5 < plan.decode_tokens_per_second.mid < 100
 
 
 def test_rules_of_programs_cost_something_and_the_answer_says_so() -> None:
@@ -57,8 +136,18 @@ def test_rules_of_programs_cost_something_and_the_answer_says_so() -> None:
 
 
 def test_exo_follows_memory() -> None:
-    plan = plan_llm("llama-3.1-8b", "2x RTX 3060 + RTX 3090", quant="Q8_0", target="exo")
-    assert [end - first for _, first, end in plan.stages] == [8, 8, 16]
+    plan = plan_llm("llama-3.1-8b", "2x RTX 3060 + RTX 3090, 128GB ddr4-3200", quant="Q8_0", target="exo")
+    assert [(name, end - first) for name, first, end in plan.stages] == [("gpu0", 8), ("gpu1", 8), ("gpu2", 16)]
+
+
+def test_ollama_follows_memory() -> None:
+    """A log: qwen3-30b-a3b with 76 000 tokens on two cards of 24 GB gets --tensor-split 25,24."""
+    plan = plan_llm("qwen3-30b-a3b", "2x RTX 3090, 128GB", quant="Q4_K_M", target="ollama", context=76_000)
+    assert [(name, end - first) for name, first, end in plan.stages] == [("gpu0", 25), ("gpu1", 23)]
+    part = plan_llm("llama-3.1-70b", "RTX 3090, 64GB", quant="Q4_K_M", target="ollama")
+    on_cpu, on_gpu = (end - first for _, first, end in part.stages)
+    assert on_cpu + on_gpu == 80 and f"num_gpu {on_gpu + 1}" in part.flags
+    assert part.devices[-1].free_bytes < 0.6e9
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_the_search_finds_the_best_of_all_splits(seed: int) -> None:
     rng = np.random.default_rng([17, seed])
     drawn = model(rng, (2, 4))
     platform = machine(rng, drawn.bytes + 0.5e9, gpus=2)
-    rules = Rules("llama.cpp without its driver", lambda parts, load, masks: 1e6, cpu="first", experts=True)
+    rules = Rules("llama.cpp without its driver", cpu="first", experts=True, buffers=lambda parts, load, masks: 1e6)
     site = _site(drawn, platform, rules, several=True)
     legal = [split for split in _splits(site, experts=True) if fits(site, split)]
     found = best_split(site)
