@@ -64,5 +64,6 @@ def write_model(path: Path, model: LanguageModel, family: str, **more: Any) -> N
         **({"expert_used_count": first.top} if first.top else {}), **more,
     }  # fmt: skip
     pairs = {"general.architecture": family, **{f"{family}.{key}": value for key, value in sizes.items()}}
+    pairs["tokenizer.ggml.model"] = "no_vocab"
     pairs["tokenizer.ggml.tokens"] = ["a", "bc"] * 3000
     write(path, pairs, {w.name: (w.shape, w.dtype, int(w.bytes)) for w in model.weights})
