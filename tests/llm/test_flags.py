@@ -11,11 +11,13 @@ from hetgym.errors import ConfigError, GraphError
 from hetgym.graph.from_config import from_config
 from hetgym.graph.model_names import load_language_model
 from hetgym.llm import LlmPlan, plan_llm
+from hetgym.llm.flags import flags
 from hetgym.llm.given import wanted
 from hetgym.llm.parts import Load
 from hetgym.llm.planner import Planner
 from hetgym.llm.proportional import layer_rule
 from hetgym.llm.rules import rules_of
+from hetgym.llm.search import Split, Stage
 from hetgym.topology import find_platform
 
 SMALL = {"hidden_size": 64, "num_hidden_layers": 6, "num_attention_heads": 4, "vocab_size": 1000}
@@ -90,6 +92,36 @@ def test_accelerate_accepts_its_map(config: dict[str, Any]) -> None:
     modeling.check_device_map(module, found)
     paths = [path for path, _ in module.named_modules()]
     assert all(path in paths for path in found)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of PyTorch about itself
+def test_pytorch_cuts_where_the_split_says() -> None:
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    pipelining = pytest.importorskip("torch.distributed.pipelining")
+    config = {"model_type": "llama", "intermediate_size": 128, **SMALL}
+    platform = find_platform("3060 + 2080 + 1660 Super")
+    site = Planner(from_config(config), platform, rules_of("pipelining"), "pipelining", {}).sites(Load(256))[-1]
+    stages = tuple(Stage((k,), a, b) for k, (a, b) in enumerate(((0, 1), (1, 4), (4, 6))))
+    text = flags("pipelining", site, Split(stages), from_config(config))
+    points = dict.fromkeys(re.findall(r'"([\w.]+)": SplitPoint.BEGINNING', text), pipelining.SplitPoint.BEGINNING)
+    module = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(**config, use_cache=False))
+    pipe = pipelining.pipeline(module, (torch.zeros((2, 16), dtype=torch.long),), split_spec=points)
+    assert pipe.num_stages == 3
+    for k, stage in enumerate(stages):
+        names = [name for name, _ in pipe.get_stage_module(k).named_parameters()]
+        layers = {int(found[1]) for found in map(re.compile(r"model\.layers\.(\d+)\.").match, names) if found}
+        assert layers == set(range(stage.first, stage.end))
+
+
+def test_onnxruntime_takes_its_setting() -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    plan = plan_llm("qwen3-0.6b", "RTX 3060, 64GB ddr4-3600", target="onnxruntime")
+    found = re.fullmatch(r'([\w.]+)="([^"]+)"', plan.flags)
+    assert found is not None
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry(*found.groups())
+    assert options.get_session_config_entry(found[1]) == found[2]
 
 
 @pytest.mark.parametrize("target", ["vllm", "pipelining", "megatron", "onnxruntime", "ollama", "exo"])
