@@ -94,6 +94,7 @@ def test_accelerate_accepts_its_map(config: dict[str, Any]) -> None:
     assert all(path in paths for path in found)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of PyTorch about itself
 def test_pytorch_cuts_where_the_split_says() -> None:
     torch = pytest.importorskip("torch")
