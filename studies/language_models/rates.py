@@ -28,6 +28,7 @@ import hetgym
 from hetgym.costs.decoding import HIGH, LOW, PACES, convert_seconds, pace
 from hetgym.graph.model_names import load_language_model, model_names
 from hetgym.llm.parts import Load, parts_of
+from hetgym.llm.planning import PROMPT_HIGH, PROMPT_LOW
 from hetgym.llm.rules import rules_of
 from hetgym.llm.search import Split, Stage
 from hetgym.llm.site import Site
@@ -182,12 +183,14 @@ def depths() -> list[dict[str, Any]]:
     rows = []
     for key in dict.fromkeys((what, boards, tokens) for what, boards, tokens, _ in sorted(found)):
         ratios = np.array([ratio for *own, ratio in found if tuple(own) == key])
+        low, high = (PROMPT_LOW, PROMPT_HIGH) if key[0] == "prompt" else (LOW, HIGH)
         rows.append(
             {
                 "pass": key[0], "boards": key[1], "tokens": str(key[2]), "n": str(len(ratios)),
                 "median error": f"{np.median(np.abs(ratios - 1)):.0%}",
                 "90 % of errors below": f"{np.quantile(np.abs(ratios - 1), 0.9):.0%}",
                 "median bias": f"{np.median(ratios) - 1:+.0%}",
+                "between low and high": f"{((low * ratios <= 1) & (high * ratios >= 1)).mean():.0%}",
             }
         )  # fmt: skip
     return rows
