@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 
 from hetgym.errors import ConfigError
 from hetgym.graph.language_model import LanguageModel
@@ -59,10 +60,28 @@ def llama_cpp(site: Site, split: Split, model: LanguageModel) -> str:
         text += " -ts " + ",".join(map(str, layers))
     if split.away:
         first = split.away == tuple(range(len(split.away)))
-        some = "|".join(map(str, split.away))
-        pattern = rf"blk\.({some})\.ffn_(up|down|gate|gate_up)_exps"
+        pattern = rf"blk\.({numbers_pattern(split.away)})\.ffn_(up|down|gate|gate_up)_exps"
         text += f" --n-cpu-moe {len(split.away)}" if first else f" -ot '{pattern}=CPU'"
     return text + _llama_load(site)
+
+
+def numbers_pattern(numbers: Iterable[int]) -> str:
+    """Regular expression of some whole numbers, with runs of their last digit.
+
+    >>> numbers_pattern([3, 8, 9, 10, 11, 12, 24])
+    '3|[89]|1[0-2]|24'
+    """
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1 and number % 10:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    texts = []
+    for first, *others in runs:
+        last = f"[{first % 10}{'-' if len(others) > 1 else ''}{others[-1] % 10}]" if others else str(first % 10)
+        texts.append(f"{first // 10 or ''}{last}")
+    return "|".join(texts)
 
 
 def _llama_load(site: Site, flash: bool = False) -> str:

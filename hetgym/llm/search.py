@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._sums import summed
-from hetgym._types import FloatArray
+from hetgym._types import FloatArray, IntArray
 from hetgym.llm.site import Site
 
 
@@ -63,7 +63,7 @@ class _Table(NamedTuple):
     """What a group of one kind costs with the layers from a to b, in tables over a and b."""
 
     cost: FloatArray  # [n + 1, n + 1]; inf where they do not fit
-    away: dict[tuple[int, int], tuple[int, ...]]  # (a, b) -> layers whose experts do not fit
+    lacks: FloatArray  # [n + 1, n + 1] bytes of experts that must be elsewhere
 
 
 def best_split(site: Site, by_bytes: bool = False) -> Split | None:
@@ -143,20 +143,43 @@ def _table(site: Site, group: Sequence[int], weight: float, penalty: float) -> _
     fits = lacks <= 0
     spent += LEVEL * own[n] * np.square(1.0 + np.minimum(lacks, 0.0) / max(room, 1.0))
     cost[a[fits], b[fits]] = spent[fits]
-    away: dict[tuple[int, int], tuple[int, ...]] = {}
-    if not (site.rules.experts and site.cpu is not None and parts.experts.any() and ways == 1):
-        return _Table(cost, away)
-    behind = _extra(site, group, chosen) * weight + penalty * parts.experts
-    for first, end, short, time in zip(a[~fits], b[~fits], lacks[~fits], spent[~fits], strict=True):
-        moved = _away(parts.experts, int(first), int(end), short)
-        if moved:
-            cost[first, end] = time + behind[list(moved)].sum()
-            away[int(first), int(end)] = moved
-    return _Table(cost, away)
+    lack = np.zeros((n + 1, n + 1))
+    if site.rules.experts and site.cpu is not None and parts.experts.any() and ways == 1:
+        a, b, spent, lacks = a[~fits], b[~fits], spent[~fits], lacks[~fits]
+        behind = _extra(site, group, chosen) * weight + penalty * parts.experts
+        cost[a, b] = spent + _freed(parts.experts, behind, a, b, lacks)
+        lack[a, b] = lacks
+    return _Table(cost, lack)
+
+
+def _freed(size: FloatArray, behind: FloatArray, a: IntArray, b: IntArray, short: FloatArray) -> FloatArray:
+    """[p] cost of the experts that :func:`_away` moves from runs of layers; infinite where they free too little.
+
+    Args:
+        behind: [n] cost of the experts of each layer on the CPU.
+        a: [p] first layers.
+        b: [p] those behind the last ones.
+        short: [p] bytes to free.
+    """
+    held, spent = (np.concatenate([[0.0], np.cumsum(x)]) for x in (size, np.where(size > 0, behind, 0.0)))
+    counts = np.concatenate([[0], np.cumsum(size > 0)])
+    first = np.maximum(np.searchsorted(held, held[b] - short, side="right") - 1, 0)  # the last layers from here free it
+    enough = held[b] - held[a] >= short
+    fewest, least, left = np.zeros(len(a), np.int64), np.zeros(len(a)), short.copy()
+    for one in np.unique(size[size > 0])[::-1]:  # the last ones of each size
+        members = np.flatnonzero(size == one)
+        own = np.concatenate([[0.0], np.cumsum(behind[members])])
+        begin, end = np.searchsorted(members, a), np.searchsorted(members, b)
+        taken = np.clip(np.ceil(left / one), 0, end - begin).astype(np.int64)
+        fewest += taken
+        least += own[end] - own[end - taken]
+        left -= taken * one
+    found = np.where(counts[b] - counts[first] <= fewest, spent[b] - spent[first], least)
+    return np.where(enough, found, np.inf)
 
 
 def _away(size: FloatArray, first: int, end: int, short: float) -> tuple[int, ...]:
-    """The fewest layers of a run whose experts free some bytes, the last ones if these do; empty if none do.
+    """The fewest layers of a run whose experts free some bytes, the last ones if these do.
 
     Experts of some layers take more bytes in a mix, which may save one layer.
     """
@@ -164,15 +187,13 @@ def _away(size: FloatArray, first: int, end: int, short: float) -> tuple[int, ..
     inside = inside[size[inside] > 0]
     largest = inside[np.argsort(-size[inside], kind="stable")]
     last, fewest = (int(np.searchsorted(np.cumsum(size[order]), short)) + 1 for order in (inside, largest))
-    if fewest > len(inside):
-        return ()
     return tuple(sorted((inside[:last] if last <= fewest else largest[:fewest]).tolist()))
 
 
 def _extra(site: Site, group: Sequence[int], chosen: FloatArray) -> FloatArray:
     """[n] additional time of experts on the CPU [s]."""
     assert site.cpu is not None
-    there = site.cpu_times()[1]
+    there = site.cpu_times[1]
     return np.asarray(there + 2 * site.hop(group, (site.cpu,)) - chosen)
 
 
@@ -250,7 +271,7 @@ def _hops(
 def _cpu_costs(site: Site, weight: float, penalty: float) -> tuple[FloatArray, FloatArray]:
     """[n + 1] costs of the first k layers on the CPU, and of the last n - k; the head is there with the last layer."""
     parts, n = site.parts, len(site.parts.dense)
-    whole, _ = site.cpu_times()
+    whole, _ = site.cpu_times
     each = whole * weight + penalty * (parts.dense + parts.experts + parts.cache)
     first = np.concatenate([[0.0], np.cumsum(each)])
     assert site.cpu is not None
@@ -292,7 +313,8 @@ def _end(
         sources, origins = came[key]
         first = sources[at]
         runs.append((key[1], first, at))
-        away += tables[key[1]].away.get((first, at), ())
+        if tables[key[1]].lacks[first, at] > 0:
+            away += _away(site.parts.experts, first, at, float(tables[key[1]].lacks[first, at]))
         key, at = origins[at], first
     if key[1] == _CPU:
         runs.append((_CPU, 0, at))

@@ -66,8 +66,19 @@ class Site:
         """Time of some bytes from one device to another [s]."""
         return float(self.platform.latency[a, b]) + moved / float(self.platform.bandwidth[a, b])
 
+    @cached_property
+    def _known(self) -> dict[tuple[int, ...], tuple[FloatArray, FloatArray]]:
+        """Times of the layers on the groups that were asked about."""
+        return {}
+
     def layer_times(self, group: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         """[n] time of each layer on a group without its experts, and [n] that of its experts there [s]."""
+        key = tuple(group)
+        if key not in self._known:
+            self._known[key] = self._layer_times(key)
+        return self._known[key]
+
+    def _layer_times(self, group: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         parts, ways = self.parts, len(group)
         slowest = min(group, key=lambda k: self.platform[k].memory_bandwidth)
         device = self.platform[slowest]
@@ -97,6 +108,7 @@ class Site:
         around = [self.transfer(a, b, size / ways) for a, b in zip(group, (*group[1:], group[0]), strict=True)]
         return 2 * 2 * (ways - 1) * max(around) if ways > 2 else 2 * self.transfer(group[0], group[1], size)
 
+    @cached_property
     def cpu_times(self) -> tuple[FloatArray, FloatArray]:
         """[n] time of each layer whose weights lie on the CPU, and [n] that of its experts there alone [s]."""
         assert self.cpu is not None

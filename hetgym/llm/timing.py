@@ -18,7 +18,7 @@ def decode_seconds(site: Site, split: Split) -> float:
     cost: list[float] = []
     device: list[int] = []
     moved, cpu = split.moved(len(site.parts.dense)), -1 if site.cpu is None else site.cpu
-    there = ([], []) if site.cpu is None else [times.tolist() for times in site.cpu_times()]
+    there = ([], []) if site.cpu is None else [times.tolist() for times in site.cpu_times]
     for stage in split.stages:
         if stage.devices == (cpu,):
             cost += there[0][stage.first : stage.end]

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hetgym import Platform
@@ -11,7 +12,7 @@ from hetgym.errors import ConfigError, GraphError
 from hetgym.graph.from_config import from_config
 from hetgym.graph.model_names import load_language_model
 from hetgym.llm import LlmPlan, plan_llm
-from hetgym.llm.flags import flags
+from hetgym.llm.flags import flags, numbers_pattern
 from hetgym.llm.given import wanted
 from hetgym.llm.parts import Load
 from hetgym.llm.planner import Planner
@@ -123,6 +124,14 @@ def test_onnxruntime_takes_its_setting() -> None:
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry(*found.groups())
     assert options.get_session_config_entry(found[1]) == found[2]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_patterns_match_their_numbers_and_no_others(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    numbers = np.flatnonzero(rng.random(130) < rng.random()).tolist() or [0]
+    pattern = re.compile(rf"blk\.({numbers_pattern(numbers)})\.ffn")
+    assert [i for i in range(200) if pattern.search(f"blk.{i}.ffn")] == numbers
 
 
 @pytest.mark.parametrize("target", ["vllm", "pipelining", "megatron", "onnxruntime", "ollama", "exo"])

@@ -12,7 +12,7 @@ from hetgym.graph.language_model import LanguageModel
 from hetgym.llm import plan_llm
 from hetgym.llm.parts import Load, parts_of
 from hetgym.llm.rules import TARGETS, Rules
-from hetgym.llm.search import TURN, Split, Stage, best_split, fits
+from hetgym.llm.search import TURN, Split, Stage, _away, _freed, best_split, fits
 from hetgym.llm.site import Site
 from hetgym.llm.timing import decode_seconds
 from tests.llm.machines import machine, model
@@ -57,6 +57,24 @@ def test_the_search_finds_the_best_of_all_splits(seed: int) -> None:
         assert fits(site, found)
         best = min(decode_seconds(site, split) for split in legal)
         assert best * (1 - 1e-9) <= decode_seconds(site, found) <= best * (1 + 2 * TURN)
+
+
+@pytest.mark.parametrize("sizes", [[4.0], [0.0, 3.0, 5.0, 4.0], list(range(9))])
+def test_experts_that_are_moved_cost_what_the_tables_say(sizes: list[float]) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        n = int(rng.integers(1, 12))
+        size, behind = rng.choice(np.array(sizes, float), n), rng.random(n)
+        a, b = np.triu_indices(n + 1, 1)
+        short = rng.random(len(a)) * size.sum() * 1.2 + 1e-3
+        for k, cost in enumerate(_freed(size, behind, a, b, short)):
+            moved = list(_away(size, int(a[k]), int(b[k]), float(short[k])))
+            if size[a[k] : b[k]].sum() < short[k]:
+                assert cost == np.inf
+            else:
+                assert cost == pytest.approx(behind[moved].sum())
+                assert size[moved].sum() >= short[k] - 1e-9
+                assert len(moved) == 1 or size[moved].sum() - size[moved].min() < short[k]
 
 
 def _cuts(site: Site) -> Iterator[Split]:
