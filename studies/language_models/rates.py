@@ -10,7 +10,8 @@ weights on the CPU, and pairs of boards, from llmfit and qwen38-mtp (Apache-2.0)
 constants, so those errors are not held out; nothing was fitted to its pairs.
 ``hetgym.plan_llm`` predicts each of its rows. ``depths.csv`` quotes rates of 20 boards, one and several, with 512 and
 4096 tokens, from XiongjieDai/GPU-Benchmarks-on-LLM-Inference: builds of May 2024, without flash attention. The A100
-PCIe and the M1 chose constants of their classes and are left out.
+PCIe and the M1 chose constants of their classes and are left out. ``caches.csv`` holds the rates at which caches are
+read, from the slopes of decoding times over depths between 512 and 32 768 tokens in llmfit and qwen38-mtp.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from scipy.optimize import minimize
 
 import hetgym
 from hetgym.costs.decoding import HIGH, LOW, PACES, convert_seconds, pace
+from hetgym.graph.language_model import cache_formats
 from hetgym.graph.model_names import load_language_model, model_names
 from hetgym.llm.parts import Load, parts_of
 from hetgym.llm.planning import PROMPT_HIGH, PROMPT_LOW
@@ -156,16 +158,41 @@ def others() -> list[dict[str, Any]]:
     return found
 
 
-def evenly(machine: str, name: str, quant: str, context: int) -> tuple[Site, Split]:
+def evenly(machine: str, name: str, quant: str, context: int, cache: str = "float16") -> tuple[Site, Split]:
     """A model's layers split evenly over the GPUs of a machine."""
     platform, model = find_platform(machine), load_language_model(name, quant)
     gpus = [k for k, device in enumerate(platform) if device.kind != "cpu"]
-    load = Load(context)
+    load = Load(context, cache, cache)
     room = tuple(device.memory_capacity for device in platform)
     site = Site(platform, parts_of(model, load), load, rules_of("llama.cpp"), tuple((k,) for k in gpus), room, 1)
     borders = [round(len(model.layers) * k / len(gpus)) for k in range(len(gpus) + 1)]
     stages = [Stage((gpu,), *borders[k : k + 2]) for k, gpu in enumerate(gpus)]
     return site, Split(tuple(stages), ())
+
+
+def caches() -> list[dict[str, Any]]:
+    """Rates at which caches are read, each predicted from two depths."""
+    found = []
+    for row in table("caches.csv"):
+        key, _ = cache_formats(row["cache"])
+        model = load_language_model(row["model"])
+        times = []
+        for depth in (1024, 8192):
+            site, split = evenly(f"{row['board']}, 64GB", row["model"], "Q4_K_M", depth, key)
+            times.append(decode_seconds(site, split))
+        moved = model.cache_bytes(8192, key, key) - model.cache_bytes(1024, key, key)
+        rate, measured = moved / (times[1] - times[0]) / 1e9, float(row["measured_gb_s"])
+        found.append(
+            {
+                "board": row["board"],
+                "model": row["model"],
+                "cache": row["cache"],
+                "measured, GB/s": f"{measured:.0f}",
+                "predicted": f"{rate:.0f}",
+                "error": f"{rate / measured - 1:+.0%}",
+            }
+        )
+    return found
 
 
 def depths() -> list[dict[str, Any]]:
@@ -200,9 +227,10 @@ def main() -> None:
     options = command_line(__doc__).parse_args()
     constants = fitted([row for row in table("rates.csv") if row["fold"] == "A" and APART not in row["hardware"]])
     print(f"fold A: share {constants[0]:.3f}, {constants[1] * 1e6:.1f} us a layer")
-    tables = {"dense": dense(), "others": others(), "depths": depths()}
+    tables = {"dense": dense(), "others": others(), "caches": caches(), "depths": depths()}
     titles = {"dense": "Dense models on one board"}
     titles["others"] = "Mixtures, unified memory, weights on the CPU, pairs of boards"
+    titles["caches"] = "Reading caches"
     titles["depths"] = "Llama 3 with 8 and 70 billion parameters, 20 boards, builds of May 2024"
     for name, rows in tables.items():
         show(titles[name], rows, {key: lambda row, key=key: str(row[key]) for key in rows[0]}, name)
