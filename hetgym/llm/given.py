@@ -26,9 +26,10 @@ class Wanted(NamedTuple):
     text: str
     arguments: Arguments | None  # of llama.cpp
 
-    def load(self, load: Load) -> Load:
-        """The load, with what the arguments state of it."""
-        return load._replace(**(self.arguments.load or {})) if self.arguments else load
+    def load(self, load: Load, model: LanguageModel) -> Load:
+        """The load, with what the arguments state of it; a context of 0 is the one that the model was made for."""
+        found = load._replace(**(self.arguments.load or {})) if self.arguments else load
+        return found._replace(context=model.positions) if found.context == 0 and self.arguments else found
 
     def place(self, planner: Planner, load: Load) -> tuple[Site, Split]:
         """The split, and the site it is of.

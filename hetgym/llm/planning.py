@@ -73,14 +73,13 @@ def plan_llm(
     machine = platform if isinstance(platform, Platform) else find_platform(platform)
     rules = rules_of(target)
     key, value = _caches(cache, rules)
-    for name, number in (("batch", batch), ("step", step), ("prompt", prompt)):
-        if type(number) is not int or not 0 < number <= 1 << 20:
-            raise ConfigError(f"{name} is {number!r}; it must be a whole number above 0")
-    load = Load(_context(256 if context == "max" else context, found, rules), key, value, batch, step)
-    planner = Planner(found, machine, rules, target, _reserves(machine, reserve))
+    load = Load(256 if context == "max" else context, key, value, batch, step)  # type: ignore[arg-type]
     asked = wanted(given, target) if given else None
+    load = asked.load(load, found) if asked else load
+    _check(load, prompt, found, rules)
+    planner = Planner(found, machine, rules, target, _reserves(machine, reserve))
     if asked is not None:
-        load, planner.room = asked.load(load), planner.whole
+        planner.room = planner.whole
     if context == "max":
         load = load._replace(context=planner.longest(load))
     if asked is None:
@@ -115,12 +114,20 @@ def _reserves(platform: Platform, reserve: float | Mapping[str, float] | None) -
     return {platform.index(name): float(kept) for name, kept in reserve.items()}
 
 
-def _context(context: int | str, model: LanguageModel, rules: Rules) -> int:
+def _check(load: Load, prompt: int, model: LanguageModel, rules: Rules) -> None:
+    """Whether a load is possible.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    context = load.context
     if isinstance(context, bool) or not isinstance(context, int) or not 0 < context <= MOST_CONTEXT:
         raise ConfigError(f"context is {context!r}; it must be 'max' or a whole number from 1 to {MOST_CONTEXT}")
+    for name, number in (("batch", load.sequences), ("step", load.step), ("prompt", prompt)):
+        if type(number) is not int or not 0 < number <= 1 << 20:
+            raise ConfigError(f"{name} is {number!r}; it must be a whole number above 0")
     if model.positions and context > model.positions and not rules.stretched:
         raise ConfigError(f"{model.name} was made for {model.positions} tokens, and {rules.title} takes no more")
-    return context
 
 
 def _answer(planner: Planner, load: Load, prompt: int) -> LlmPlan:

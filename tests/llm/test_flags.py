@@ -28,7 +28,7 @@ CARDS = "3060 + 2080 + 1660 Super, 64GB ddr4-3200"
 def _read_back(flags: str, platform: Platform, model: str, quant: str) -> Any:
     planner = Planner(load_language_model(model, quant), platform, rules_of("llama.cpp"), "llama.cpp", {})
     asked = wanted(flags, "llama.cpp")
-    return asked.place(planner, asked.load(Load(256)))
+    return asked.place(planner, asked.load(Load(256), planner.model))
 
 
 @pytest.mark.parametrize(
@@ -182,6 +182,9 @@ def test_another_order_of_cards_is_named() -> None:
         ("-ot 'ffn=CUDA2'", "-ot moves blk.0.ffn_norm.weight to 'CUDA2': only experts on the CPU are understood"),
         ("-ot 'ffn_up=CPU'", "-ot moves blk.0.ffn_up.weight to 'CPU': only experts on the CPU are understood"),
         ("-ot exps", "-ot 'exps' is not a rule such as 'exps=CPU'"),
+        ("-np 0", "batch is 0; it must be a whole number above 0"),
+        ("-ub 0", "step is 0; it must be a whole number above 0"),
+        ("-c 9999999", "context is 9999999; it must be 'max' or a whole number from 1 to"),
         ("-nkvo", "-nkvo places something that plans do not know"),
         ("all layers", "'all layers' has no option of llama.cpp, such as -ngl 99"),
         ("-ctk q3_0", "cache is 'q3_0'; it must be one format"),
@@ -204,6 +207,7 @@ def test_given_arguments_state_the_load_and_the_mode() -> None:
     assert plan.given.devices[0].cache_bytes + plan.given.devices[1].cache_bytes == pytest.approx(
         sum(device.cache_bytes for device in same.devices)
     )
+    assert plan_llm("llama-3.1-8b", "RTX 3090", given="-c 0", **how).context == 131_072
     alone = plan_llm("llama-3.3-70b", platform, given="-ngl 99 -sm none -mg 1", **how).given
     assert alone is not None and not alone.fits
     assert [device.layers for device in alone.devices] == [0, 80]
