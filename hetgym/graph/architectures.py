@@ -1,323 +1,189 @@
-"""Architectures of language models: the weights and the cache of each layer, by the keys of ``config.json``.
-
-An architecture is how a layer attends and how it feeds forward; :data:`ARCHITECTURES` composes them. Weights have the
-names of GGUF files.
+"""Architectures of language models: how the layers of a ``model_type`` attend and feed forward.
 
 Notes:
     Keys and layers: ``src/transformers/models/*/configuration_*.py`` and ``modeling_*.py`` of Hugging Face's
-    transformers. Recurrent states: ``src/llama-hparams.cpp`` of llama.cpp.
+    transformers. InternLM2 and EXAONE 3 bring their own code in their repositories.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from hetgym.errors import GraphError, shown
-from hetgym.graph.language_model import Layer, Weight
+from hetgym.graph.config_keys import Keys
+from hetgym.graph.layer_parts import (
+    Part,
+    falcon_attention,
+    gated,
+    heads_attention,
+    latent_attention,
+    linear_attention,
+    mixture,
+    plain,
+)
 
-LARGEST = 1 << 24  # of a size: published models have up to 262 208 words and layers 53 248 wide
-MOST_LAYERS = 1000
-MOST_EXPERTS = 4096
-
-
-class Keys:
-    """The numbers of a configuration; a missing one is collected in ``missing``, and 1 stands for it."""
-
-    def __init__(self, config: Mapping[str, Any], where: str) -> None:
-        self.config, self.where = config, where
-        self.missing: list[str] = []
-
-    def whole(self, *names: str, default: int | None = None, low: int = 1, most: int = LARGEST) -> int:
-        """The first of some keys that is stated, a whole number; ``default`` if none is.
-
-        Raises:
-            GraphError: not a whole number from ``low`` to ``most``.
-        """
-        for name in names:
-            value = self.config.get(name)
-            if value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= most:
-                raise GraphError(f"{self.where}: {name} is {shown(value)}; it must be a whole number, {low} to {most}")
-            return value
-        if default is None:
-            self.missing.append(names[0])
-            return max(1, low)
-        return default
-
-    def flag(self, name: str, default: bool = False) -> bool:
-        """A key that is true or false; ``default`` if it is not stated."""
-        value = self.config.get(name)
-        if value is not None and not isinstance(value, bool):
-            raise GraphError(f"{self.where}: {name} is {shown(value)}; it must be true or false")
-        return default if value is None else value
-
-    def wholes(self, name: str) -> tuple[int, ...]:
-        """A key that is a list of whole numbers; empty if it is not stated."""
-        value = self.config.get(name) or ()
-        if not isinstance(value, list | tuple) or not all(type(x) is int for x in value):
-            raise GraphError(f"{self.where}: {name} is {shown(value)}; it must be a list of whole numbers")
-        return tuple(value)
-
-    def words(self, name: str) -> tuple[str, ...]:
-        """A key that is a list of texts; empty if it is not stated."""
-        value = self.config.get(name) or ()
-        if not isinstance(value, list | tuple) or not all(isinstance(x, str) for x in value):
-            raise GraphError(f"{self.where}: {name} is {shown(value)}; it must be a list of texts")
-        return tuple(value)
-
-    @property
-    def hidden(self) -> int:
-        """Width of the residual stream."""
-        return self.whole("hidden_size", "n_embd")
-
-    @property
-    def layers(self) -> int:
-        """Number of layers."""
-        return self.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS)
-
-    @property
-    def heads(self) -> int:
-        """Heads of queries."""
-        return self.whole("num_attention_heads", "n_head", most=1 << 16)
-
-    @property
-    def head_size(self) -> int:
-        """Numbers of a head: ``head_dim``, else its share of the hidden size."""
-        stated = self.config.get("head_dim")
-        if stated is None and self.hidden % self.heads and not self.missing:
-            raise GraphError(
-                f"{self.where}: {self.heads} heads do not divide hidden_size {self.hidden}; state head_dim"
-            )
-        return self.whole("head_dim", default=max(1, self.hidden // self.heads))
+FULL, SLIDING, LINEAR, CHUNKED = (f"{kind}_attention" for kind in ("full", "sliding", "linear", "chunked"))
 
 
-Part = Callable[[Keys, str, int], Layer]  # keys, prefix of names, number of the layer -> the weights of a part
+class Pattern(NamedTuple):
+    """Kinds of layers where the configuration does not list them: each ``every``-th is full."""
+
+    others: str  # kind of the other layers
+    every: int
+    key: str = "sliding_window_pattern"  # key that states another ``every``
 
 
 class Architecture(NamedTuple):
-    """How the layers of a family attend and feed forward."""
+    """How the layers of a family attend and feed forward; flags may be keys of the configuration that state them."""
 
     attention: Part
     feed: Part
-    norms: int = 2  # norms of a layer beside those of its parts
+    norms: tuple[str, ...] = ("attn_norm", "ffn_norm")  # norms of a layer beside those of its parts
     bias: bool = False  # whether norms have a bias
     tied: bool = False  # whether the table of words scores words unless the configuration says otherwise
+    head_bias: bool | str = False  # whether the weight that scores words has a bias
+    parallel: str = ""  # key that says whether attention and feed-forward layer share a norm
+    places: bool = False  # whether positions have a table
+    table_norm: bool = False  # whether a norm follows the table of words
+    linear: Part | None = None  # attention of layers of the kind linear_attention
+    pattern: Pattern | None = None
     needs: tuple[str, ...] = ()  # keys for which the family's default is another model's number
+    usual: Mapping[str, int] = MappingProxyType({})  # defaults of the family that its published files rely on
 
 
-def matrix(name: str, rows: int, columns: int, bias: bool = False) -> list[Weight]:
-    """The weight of a product, and its bias."""
-    return [Weight(f"{name}.weight", (rows, columns)), *([Weight(f"{name}.bias", (rows,))] if bias else [])]
-
-
-def norm(name: str, size: int, bias: bool = False) -> list[Weight]:
-    """The weight of a norm, and its bias."""
-    return [Weight(f"{name}.{part}", (size,)) for part in ("weight", "bias")[: 1 + bias]]
-
-
-def layer_kinds(keys: Keys, count: int) -> tuple[str, ...]:
-    """``full_attention``, ``sliding_attention`` or ``linear_attention`` for each layer.
+def layer_kinds(keys: Keys, architecture: Architecture, count: int) -> tuple[str, ...]:
+    """``full_attention``, ``sliding_attention``, ``linear_attention`` or ``chunked_attention`` for each layer.
 
     Raises:
         GraphError: ``layer_types`` has another length, or names another kind.
     """
-    family, full, sliding = keys.config.get("model_type"), "full_attention", "sliding_attention"
-    stated = keys.words("layer_types")
+    stated, pattern = keys.words("layer_types"), architecture.pattern
     if stated:
         if len(stated) != count:
             raise GraphError(f"{keys.where}: layer_types has {len(stated)} entries for {count} layers")
-        odd = [kind for kind in stated if kind not in (full, sliding, "linear_attention")]
+        known = (FULL, SLIDING, CHUNKED, *([LINEAR] if architecture.linear else []))
+        odd = [kind for kind in stated if kind not in known]
         if odd:
             raise GraphError(f"{keys.where}: unknown kind of layer {shown(odd[0])} in layer_types")
         return stated
-    if family in ("gemma2", "gemma3", "gemma3_text"):
-        every = 2 if family == "gemma2" else keys.whole("sliding_window_pattern", default=6)
-        return tuple(full if (i + 1) % every == 0 else sliding for i in range(count))
-    if family == "gpt_oss":
-        return tuple(full if i % 2 else sliding for i in range(count))
-    if family in _HYBRID:
-        every = keys.whole("full_attention_interval", default=4)
-        return tuple(full if (i + 1) % every == 0 else "linear_attention" for i in range(count))
-    if str(family).startswith("qwen"):
+    if pattern:
+        every = keys.whole(pattern.key, default=pattern.every)
+        return tuple(FULL if (i + 1) % every == 0 else pattern.others for i in range(count))
+    if "use_sliding_window" in keys.config or str(keys.config.get("model_type")).startswith("qwen"):
         first = keys.whole("max_window_layers", default=0, low=0) if keys.flag("use_sliding_window") else count
-        return tuple(full if i < first else sliding for i in range(count))
-    return (sliding if keys.config.get("sliding_window") is not None else full,) * count
+        return tuple(FULL if i < first else SLIDING for i in range(count))
+    return (SLIDING if keys.config.get("sliding_window") is not None else FULL,) * count
 
 
-_HYBRID = ("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text")
-
-
-def heads_attention(
-    qkv_bias: bool | str = False, out_bias: bool | str = False, norms: bool = False, fused: bool = False,
-    sinks: bool = False, gate: bool = False,
-) -> Part:  # fmt: skip
-    """Attention with grouped heads; a bias may be a key of the configuration that states it."""
-
-    def part(keys: Keys, at: str, i: int) -> Layer:
-        h, a, d = keys.hidden, keys.heads, keys.head_size
-        k = keys.whole("num_key_value_heads", default=a, most=1 << 16)
-        if a % k:
-            raise GraphError(f"{keys.where}: {k} heads of keys and values do not divide {a} heads")
-        bias, out = (keys.flag(x) if isinstance(x, str) else x for x in (qkv_bias, out_bias))
-        if fused:
-            weights = matrix(f"{at}attn_qkv", (a + 2 * k) * d, h, bias)
-        else:
-            weights = matrix(f"{at}attn_q", a * d * (1 + gate), h, bias)
-            weights += [w for name in "kv" for w in matrix(f"{at}attn_{name}", k * d, h, bias)]
-        weights += matrix(f"{at}attn_output", h, a * d, out)
-        weights += [w for name in "qk"[: 2 * norms] for w in norm(f"{at}attn_{name}_norm", d)]
-        weights += [Weight(f"{at}attn_sinks", (a,))] if sinks else []
-        return Layer(tuple(weights), a, k, d, d)
-
-    return part
-
-
-def hybrid_attention(keys: Keys, at: str, i: int) -> Layer:
-    """Attention with gated queries in some layers, gated delta rules, whose state does not grow, in the others."""
-    if layer_kinds(keys, keys.layers)[i] != "linear_attention":
-        return heads_attention(norms=True, gate=True)(keys, at, i)
-    h = keys.hidden
-    n, groups = (keys.whole(f"linear_num_{x}_heads", most=1 << 16) for x in ("value", "key"))
-    own, size = (keys.whole(f"linear_{x}_head_dim") for x in ("value", "key"))
-    taps = keys.whole("linear_conv_kernel_dim", most=1 << 10)
-    inner, mixed = n * own, n * own + 2 * groups * size
-    weights = matrix(f"{at}attn_qkv", mixed, h) + matrix(f"{at}attn_gate", inner, h)
-    weights += matrix(f"{at}ssm_alpha", n, h) + matrix(f"{at}ssm_beta", n, h)
-    weights += [Weight(f"{at}ssm_conv1d.weight", (mixed, taps))]
-    weights += [Weight(f"{at}ssm_dt.bias", (n,)), Weight(f"{at}ssm_a", (n,))]
-    weights += norm(f"{at}ssm_norm", own) + matrix(f"{at}ssm_out", h, inner)
-    return Layer(tuple(weights), n, state=(taps - 1) * mixed + size * inner)
-
-
-def latent_attention(keys: Keys, at: str, i: int) -> Layer:
-    """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): one latent vector is cached for all heads."""
-    h, a, c = keys.hidden, keys.heads, keys.whole("kv_lora_rank")
-    nope, rope, own = (keys.whole(x) for x in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
-    rank, bias = keys.whole("q_lora_rank", default=0), keys.flag("attention_bias")
-    if rank:
-        weights = matrix(f"{at}attn_q_a", rank, h, bias) + norm(f"{at}attn_q_a_norm", rank)
-        weights += matrix(f"{at}attn_q_b", a * (nope + rope), rank)
-    else:
-        weights = matrix(f"{at}attn_q", a * (nope + rope), h)
-    weights += matrix(f"{at}attn_kv_a_mqa", c + rope, h, bias) + norm(f"{at}attn_kv_a_norm", c)
-    weights += matrix(f"{at}attn_kv_b", a * (nope + own), c) + matrix(f"{at}attn_output", h, a * own, bias)
-    return Layer(tuple(weights), a, 1, c + rope, 0)
-
-
-def whole_attention(keys: Keys, at: str, i: int) -> Layer:
-    """Attention with one product for queries, keys and values, and biases (GPT-2, GPT-NeoX)."""
-    h, a = keys.hidden, keys.heads
-    weights = matrix(f"{at}attn_qkv", 3 * h, h, True) + matrix(f"{at}attn_output", h, h, True)
-    return Layer(tuple(weights), a, a, keys.head_size, keys.head_size)
-
-
-def falcon_attention(keys: Keys, at: str, i: int) -> Layer:
-    """Attention with one head of keys and values, or some in the new architecture of Falcon."""
-    h, a, d, bias = keys.hidden, keys.heads, keys.head_size, keys.flag("bias")
-    k = 1 if keys.flag("multi_query", True) else a
-    if keys.flag("new_decoder_architecture"):
-        k = keys.whole("num_kv_heads", default=a, most=1 << 16)
-    weights = matrix(f"{at}attn_qkv", (a + 2 * k) * d, h, bias) + matrix(f"{at}attn_output", h, a * d, bias)
-    two = keys.flag("new_decoder_architecture") or not keys.flag("parallel_attn", True)
-    weights += norm(f"{at}attn_norm_2", h, True) if two else []
-    return Layer(tuple(weights), a, k, d, d)
-
-
-def gated(bias: bool | str = False, fused: bool = False) -> Part:
-    """A feed-forward layer whose first product is gated by another."""
-
-    def part(keys: Keys, at: str, i: int) -> Layer:
-        h, f = keys.hidden, keys.whole("intermediate_size")
-        own = keys.flag(bias) if isinstance(bias, str) else bias
-        weights = [] if fused else matrix(f"{at}ffn_gate", f, h, own)
-        weights += matrix(f"{at}ffn_up", f * (1 + fused), h, own)
-        return Layer(tuple(weights + matrix(f"{at}ffn_down", h, f, own)))
-
-    return part
-
-
-def plain(bias: bool | str = True) -> Part:
-    """A feed-forward layer of two products."""
-
-    def part(keys: Keys, at: str, i: int) -> Layer:
-        h = keys.hidden
-        f = keys.whole("intermediate_size", "n_inner", "ffn_hidden_size", default=4 * h)
-        own = keys.flag(bias) if isinstance(bias, str) else bias
-        return Layer(tuple(matrix(f"{at}ffn_up", f, h, own) + matrix(f"{at}ffn_down", h, f, own)))
-
-    return part
-
-
-def mixture(
-    count: str, width: str = "moe_intermediate_size", shared: str = "", shared_gate: bool = False, bias: bool = False
-) -> Part:
-    """Experts, each for some tokens, shared experts, and dense layers among the layers; arguments are keys."""
-
-    def part(keys: Keys, at: str, i: int) -> Layer:
-        names = dict.fromkeys((count, "num_local_experts"))  # transformers 5 writes the second one for some families
-        e = keys.whole(*names, default=0 if count == "n_routed_experts" else None, most=MOST_EXPERTS)
-        if not e or _dense(keys, i):
-            return gated()(keys, at, i)
-        h, f = keys.hidden, keys.whole(width)
-        most = MOST_EXPERTS if keys.missing else e
-        top = keys.whole("num_experts_per_tok", "experts_per_token", most=most)
-        weights = matrix(f"{at}ffn_gate_inp", e, h, bias)
-        for name, rows, columns in (("gate", f, h), ("up", f, h), ("down", h, f)):
-            weights += [Weight(f"{at}ffn_{name}_exps.weight", (e, rows, columns))]
-            weights += [Weight(f"{at}ffn_{name}_exps.bias", (e, rows))] if bias else []
-        if keys.config.get("model_type") == "deepseek_v3":
-            weights += [Weight(f"{at}exp_probs_b.bias", (e,))]
-        if shared:
-            counted = shared == "n_shared_experts"
-            own = keys.whole(shared, default=0 if counted else None, low=0) * (f if counted else 1)
-            for name, rows, columns in (("gate", own, h), ("up", own, h), ("down", h, own)) if own else ():
-                weights += matrix(f"{at}ffn_{name}_shexp", rows, columns)
-            weights += [Weight(f"{at}ffn_gate_inp_shexp.weight", (h,))] if own and shared_gate else []
-        return Layer(tuple(weights), top=top)
-
-    return part
-
-
-def _dense(keys: Keys, i: int) -> bool:
-    """Whether a layer of a mixture has no experts."""
-    step = keys.whole("decoder_sparse_step", default=1)
-    return (
-        i in keys.wholes("mlp_only_layers")
-        or (i + 1) % step != 0
-        or i < keys.whole("first_k_dense_replace", default=0, low=0)
-    )
-
-
-_LLAMA = heads_attention("attention_bias", "attention_bias")
-_QWEN3 = heads_attention("attention_bias", "attention_bias", norms=True)
+_FOUR = ("attn_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm")
+_BEHIND = ("post_attention_norm", "post_ffw_norm")
+_BIASED = heads_attention("attention_bias", "attention_bias")
+_NORMED = heads_attention("attention_bias", "attention_bias", norms=True)
+_QWEN2 = heads_attention(True)
+_GPT = heads_attention(True, True, fused=True)
 _SHARED = mixture("num_experts", shared="shared_expert_intermediate_size", shared_gate=True)
-_DEEPSEEK = Architecture(latent_attention, mixture("n_routed_experts", shared="n_shared_experts"))
-_NEXT = Architecture(hybrid_attention, _SHARED, needs=("head_dim",))
-_DENSE_NEXT = Architecture(hybrid_attention, gated(), needs=("head_dim",))
-_GEMMA3 = Architecture(heads_attention(norms=True), gated(), norms=4, tied=True, needs=("head_dim", "sliding_window"))
+_COUNTED = mixture("n_routed_experts", shared="n_shared_experts", corrected=True)
+_WIDE = heads_attention("attention_bias", "attention_bias", norms=True, wide=True)
+
+_LLAMA = Architecture(_BIASED, gated("mlp_bias"))
+_QWEN2_DENSE = Architecture(_QWEN2, gated())
+_QWEN3 = Architecture(_NORMED, gated(), needs=("head_dim",))
+_QWEN3_MOE = Architecture(_NORMED, mixture("num_experts"), needs=("head_dim",))
+_NEXT = Architecture(
+    heads_attention(norms=True, gate=True), _SHARED, linear=linear_attention,
+    pattern=Pattern(LINEAR, 4, "full_attention_interval"), needs=("head_dim",),
+)  # fmt: skip
+_DENSE_NEXT = _NEXT._replace(feed=gated())
+_GEMMA = Architecture(heads_attention("attention_bias", "attention_bias"), gated(), tied=True, needs=("head_dim",))
+_GEMMA2 = _GEMMA._replace(norms=_FOUR, pattern=Pattern(SLIDING, 2), needs=("head_dim", "sliding_window"))
+_GEMMA3 = _GEMMA2._replace(
+    attention=_NORMED, pattern=Pattern(SLIDING, 6),
+    usual={
+        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131072,
+        "vocab_size": 262208,
+    },
+)  # fmt: skip
+_DEEPSEEK = Architecture(latent_attention, _COUNTED)
+_OLMO2 = Architecture(_WIDE, gated(), norms=_BEHIND)
+_COHERE = Architecture(
+    heads_attention("attention_bias", "attention_bias", norms="use_qk_norm", wide=True), gated(), norms=("attn_norm",),
+    tied=True,
+)  # fmt: skip
+_GLM = Architecture(heads_attention("attention_bias"), gated(fused=True), needs=("head_dim",))
 
 ARCHITECTURES: dict[str, Architecture] = {
-    "llama": Architecture(_LLAMA, gated("mlp_bias")),
-    "mistral": Architecture(heads_attention(), gated()),
+    "llama": _LLAMA, "granite": _LLAMA, "smollm3": _LLAMA._replace(tied=True),
+    "internlm2": Architecture(heads_attention("bias", "bias", fused=True), gated()),
+    "exaone": Architecture(heads_attention(), gated()),
+    "seed_oss": Architecture(heads_attention("attention_bias", "attention_out_bias"), gated("mlp_bias")),
+    "ernie4_5": Architecture(heads_attention("use_bias", "use_bias"), gated("use_bias"), tied=True),
+    "mistral": Architecture(heads_attention(), gated(), usual={"num_attention_heads": 32}),  # of pixtral-12b
+    "ministral3": Architecture(heads_attention(), gated(), needs=("head_dim",)),
     "mixtral": Architecture(heads_attention(), mixture("num_local_experts", "intermediate_size")),
-    "qwen2": Architecture(heads_attention(True), gated()),
-    "qwen2_moe": Architecture(heads_attention(True), _SHARED),
-    "qwen3": Architecture(_QWEN3, gated(), needs=("head_dim",)),
-    "qwen3_moe": Architecture(_QWEN3, mixture("num_experts"), needs=("head_dim",)),
+    "granitemoe": Architecture(_BIASED, mixture("num_local_experts", "intermediate_size")),
+    "phimoe": Architecture(
+        _BIASED, mixture("num_local_experts", "intermediate_size"), bias=True, head_bias="lm_head_bias",
+    ),
+    "minimax_m2": Architecture(
+        heads_attention(norms=True, wide=True), mixture("num_local_experts", "intermediate_size", corrected=True),
+        needs=("head_dim",),
+    ),
+    "ernie4_5_moe": Architecture(
+        heads_attention("use_bias", "use_bias"),
+        mixture("moe_num_experts", shared="moe_num_shared_experts", corrected=True), tied=True,
+    ),
+    "qwen2": _QWEN2_DENSE, "qwen2_vl": _QWEN2_DENSE, "qwen2_vl_text": _QWEN2_DENSE,
+    "qwen2_5_vl": _QWEN2_DENSE, "qwen2_5_vl_text": _QWEN2_DENSE,
+    "qwen2_moe": Architecture(_QWEN2, _SHARED),
+    "qwen3": _QWEN3, "qwen3_vl_text": _QWEN3, "qwen3_moe": _QWEN3_MOE, "qwen3_vl_moe_text": _QWEN3_MOE,
     "qwen3_next": _NEXT, "qwen3_5_moe": _NEXT, "qwen3_5_moe_text": _NEXT,
     "qwen3_5": _DENSE_NEXT, "qwen3_5_text": _DENSE_NEXT,
-    "gemma2": Architecture(heads_attention(), gated(), norms=4, tied=True, needs=("head_dim", "sliding_window")),
-    "gemma3": _GEMMA3, "gemma3_text": _GEMMA3,
+    "gemma": _GEMMA, "gemma2": _GEMMA2, "gemma3": _GEMMA3, "gemma3_text": _GEMMA3,
+    "phi": Architecture(
+        heads_attention(True, True), plain(), norms=("attn_norm",), bias=True, head_bias=True,
+    ),
     "phi3": Architecture(heads_attention(fused=True), gated(fused=True)),
     "gpt_oss": Architecture(
         heads_attention(True, True, sinks=True), mixture("num_local_experts", "intermediate_size", bias=True),
-        needs=("head_dim", "sliding_window"),
+        pattern=Pattern(SLIDING, 2), needs=("head_dim", "sliding_window"),
     ),
-    "deepseek_v2": _DEEPSEEK, "deepseek_v3": _DEEPSEEK,
-    "falcon": Architecture(falcon_attention, plain("bias"), norms=1, bias=True, tied=True),
-    "gpt2": Architecture(whole_attention, plain(), bias=True, tied=True),
-    "gpt_neox": Architecture(whole_attention, plain(), bias=True),
+    "llama4_text": Architecture(
+        heads_attention("attention_bias", "attention_bias"),
+        mixture(
+            "num_local_experts", "intermediate_size", shared="intermediate_size",
+            dense=gated(width="intermediate_size_mlp"),
+        ),
+        pattern=Pattern(CHUNKED, 4, "no_rope_layer_interval"), needs=("head_dim", "attention_chunk_size"),
+    ),
+    "deepseek_v2": _DEEPSEEK._replace(feed=mixture("n_routed_experts", shared="n_shared_experts")),
+    "deepseek_v3": _DEEPSEEK, "kimi_k2": _DEEPSEEK,
+    "glm": _GLM, "glm4": _GLM._replace(norms=_FOUR),
+    "glm4_moe": Architecture(heads_attention("attention_bias", norms="use_qk_norm"), _COUNTED, needs=("head_dim",)),
+    "dots1": Architecture(_NORMED, _COUNTED),
+    "cohere": _COHERE,
+    "cohere2": _COHERE._replace(attention=_BIASED, pattern=Pattern(SLIDING, 4), needs=("head_dim", "sliding_window")),
+    "olmo2": _OLMO2, "olmo3": _OLMO2._replace(pattern=Pattern(SLIDING, 4), needs=("sliding_window",)),
+    "olmoe": Architecture(_WIDE, mixture("num_experts", "intermediate_size")),
+    "exaone4": Architecture(heads_attention(norms=True), gated(), norms=_BEHIND, pattern=Pattern(SLIDING, 4)),
+    "stablelm": Architecture(
+        heads_attention("use_qkv_bias", norms="qk_layernorm", wide=True), gated(), bias=True,
+        parallel="use_parallel_residual",
+    ),
+    "starcoder2": Architecture(heads_attention("use_bias", "use_bias"), plain("use_bias"), bias=True, tied=True),
+    "nemotron": Architecture(_BIASED, plain("mlp_bias"), bias=True),
+    "falcon": Architecture(
+        falcon_attention, plain("bias"), norms=("attn_norm",), bias=True, tied=True,
+        usual={"max_position_embeddings": 2048},
+    ),
+    "gpt2": Architecture(_GPT, plain(), bias=True, tied=True, places=True),
+    "gpt_bigcode": Architecture(
+        heads_attention(True, True, fused=True, single="multi_query"), plain(), bias=True, tied=True, places=True,
+    ),
+    "gpt_neox": Architecture(_GPT, plain(), bias=True),
+    "bloom": Architecture(
+        _GPT, plain(), bias=True, tied=True, table_norm=True, usual={"max_position_embeddings": 2048},
+    ),
 }  # fmt: skip
 """``model_type`` of a configuration -> its architecture."""

@@ -10,13 +10,16 @@ from hetgym._input.files import as_path, read_text
 from hetgym._input.json import noun, parse
 from hetgym._text import plain
 from hetgym.errors import GraphError, shown, suggestion
-from hetgym.graph.architectures import ARCHITECTURES, Architecture, Keys, layer_kinds, norm
+from hetgym.graph.architectures import ARCHITECTURES, CHUNKED, LINEAR, SLIDING, Architecture, layer_kinds
+from hetgym.graph.config_keys import Keys
 from hetgym.graph.language_model import LanguageModel, Layer, Weight
+from hetgym.graph.layer_parts import norm
 from hetgym.graph.ops import DTYPE_BYTES
 
 LARGEST = 1 << 22  # Largest configuration that is read [byte]
-_VOCABULARY = {"gemma3": 262208, "gemma3_text": 262208}  # all models of the family have it, and their files omit it
-_NORMS = ("attn_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm")
+_POSITIONS = (
+    "max_position_embeddings", "n_positions", "seq_length", "n_ctx", "max_seq_len", "max_sequence_length",
+)  # fmt: skip
 
 
 def from_config(config: str | os.PathLike[str] | Mapping[str, Any], name: str = "") -> LanguageModel:
@@ -57,8 +60,9 @@ def from_document(document: Mapping[str, Any], where: str, title: str, name: str
         raise GraphError(f"{where}: unknown model_type {shown(family)}; {told}")
     stated = document.get("_name_or_path")
     title = name or (plain(stated) if isinstance(stated, str) and stated else title) or family
-    keys = Keys(document, where)
-    found = _model(keys, ARCHITECTURES[family], family, title)
+    architecture = ARCHITECTURES[family]
+    keys = Keys(document, where, architecture.usual)
+    found = _model(keys, architecture, family, title)
     if keys.missing:
         missing = ", ".join(dict.fromkeys(keys.missing))
         raise GraphError(f"{where}: a {family} model needs the missing keys {missing}")
@@ -69,24 +73,34 @@ def _model(keys: Keys, architecture: Architecture, family: str, name: str) -> La
     hidden, count = keys.hidden, keys.layers
     for key in architecture.needs:
         keys.whole(key)
-    words = keys.whole("vocab_size", default=_VOCABULARY.get(family))
-    kinds = layer_kinds(keys, count)
+    words, positions = keys.whole("vocab_size"), keys.whole(*_POSITIONS, most=1 << 30)
+    kinds = layer_kinds(keys, architecture, count)
     layers = tuple(_layer(keys, architecture, i, kinds[i]) for i in range(count))
     table = [Weight("token_embd.weight", (words, hidden))]
-    positions = keys.whole("max_position_embeddings", "n_positions", default=0, low=0, most=1 << 30)
-    if family == "gpt2":
-        table.append(Weight("position_embd.weight", (keys.whole("n_positions"), hidden)))
+    table += [Weight("position_embd.weight", (positions, hidden))] if architecture.places else []
+    table += norm("token_embd_norm", hidden, True) if architecture.table_norm else []
     tied = keys.flag("tie_word_embeddings", architecture.tied)
     head = norm("output_norm", hidden, architecture.bias)
+    head += [Weight("output.bias", (words,))] if keys.flag(architecture.head_bias) else []
     head += [] if tied else [Weight("output.weight", (words, hidden))]
-    return LanguageModel(name, family, hidden, words, layers, tuple(table), tuple(head), tied, positions)
+    notes = (_assumed(keys, family),) if keys.assumed else ()
+    return LanguageModel(name, family, hidden, words, layers, tuple(table), tuple(head), tied, positions, notes)
+
+
+def _assumed(keys: Keys, family: str) -> str:
+    """A sentence that names the numbers that the file leaves to its family."""
+    numbers = ", ".join(f"{key} {value}" for key, value in keys.assumed.items())
+    return f"{keys.where} leaves numbers to the defaults of {family}: {numbers}."
 
 
 def _layer(keys: Keys, architecture: Architecture, i: int, kind: str) -> Layer:
     at = f"blk.{i}."
-    own, feed = architecture.attention(keys, at, i), architecture.feed(keys, at, i)
-    norms = [w for part in _NORMS[: architecture.norms] for w in norm(at + part, keys.hidden, architecture.bias)]
-    window = keys.whole("sliding_window", most=1 << 30) if kind == "sliding_attention" else 0
+    attention = architecture.linear if kind == LINEAR and architecture.linear else architecture.attention
+    own, feed = attention(keys, at, i), architecture.feed(keys, at, i)
+    names = architecture.norms[: 1 if architecture.parallel and keys.flag(architecture.parallel) else None]
+    norms = [w for name in names for w in norm(at + name, keys.hidden, architecture.bias)]
+    stated = {SLIDING: "sliding_window", CHUNKED: "attention_chunk_size"}.get(kind)
+    window = keys.whole(stated, most=1 << 30) if stated else 0
     return replace(own, weights=(*norms, *own.weights, *feed.weights), window=window, top=feed.top)
 
 

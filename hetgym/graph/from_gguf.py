@@ -96,18 +96,16 @@ def _model(header: Header, tensors: Mapping[str, Stored], name: str) -> Language
     head += [] if tied else [outside.pop("output.weight")]
     norms = [weight for key, weight in outside.items() if key.startswith("output_norm")]
     table += [weight for key, weight in outside.items() if not key.startswith("output_norm")]
-    windows, kv = (
-        _windows(pairs, count),
-        pairs.each("attention.head_count_kv", count, pairs.one("attention.head_count")),
-    )
+    positions = pairs.one("context_length")
+    if not positions:
+        raise GraphError(f"{header.where}: {pairs.family}.context_length is 0")
+    windows = _windows(pairs, count)
+    kv = pairs.each("attention.head_count_kv", count, pairs.one("attention.head_count"))
     heads = pairs.each("attention.head_count", count)
     layers = tuple(_layer(pairs, tuple(of_layer[i]), heads[i], kv[i], windows[i]) for i in range(count))
-    own = pairs.one("context_length", 0)
     words = table[0].shape[0]
-    hidden = pairs.one("embedding_length")
-    return LanguageModel(
-        name, pairs.family, hidden, words, _without_shared(pairs, layers), tuple(table), (*norms, *head), tied, own
-    )
+    hidden, layers = pairs.one("embedding_length"), _without_shared(pairs, layers)
+    return LanguageModel(name, pairs.family, hidden, words, layers, tuple(table), (*norms, *head), tied, positions)
 
 
 def _layer_of(name: str) -> int:

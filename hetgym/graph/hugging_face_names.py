@@ -11,7 +11,8 @@ from typing import NamedTuple
 _OUTSIDE = {
     "embed_tokens": "token_embd", "wte": "token_embd", "word_embeddings": "token_embd", "embed_in": "token_embd",
     "wpe": "position_embd", "norm": "output_norm", "ln_f": "output_norm", "final_layer_norm": "output_norm",
-    "lm_head": "output", "embed_out": "output",
+    "final_layernorm": "output_norm", "lm_head": "output", "embed_out": "output", "output": "output",
+    "tok_embeddings": "token_embd", "word_embeddings_layernorm": "token_embd_norm",
 }  # fmt: skip
 
 _INSIDE: dict[str, tuple[str, ...]] = {
@@ -29,6 +30,9 @@ _INSIDE: dict[str, tuple[str, ...]] = {
     "mlp.gate_proj": ("ffn_gate",), "mlp.up_proj": ("ffn_up",), "mlp.down_proj": ("ffn_down",),
     "mlp.gate_up_proj": ("ffn_up",), "mlp.c_fc": ("ffn_up",), "mlp.c_proj": ("ffn_down",),
     "mlp.dense_h_to_4h": ("ffn_up",), "mlp.dense_4h_to_h": ("ffn_down",),
+    "mlp.fc1": ("ffn_up",), "mlp.fc2": ("ffn_down",), "mlp.c_fc_0": ("ffn_gate",), "mlp.c_fc_1": ("ffn_up",),
+    "self_attn.wqkv": ("attn_qkv",), "self_attn.wo": ("attn_output",), "self_attn.out_proj": ("attn_output",),
+    "mlp.w1": ("ffn_gate",), "mlp.w3": ("ffn_up",), "mlp.w2": ("ffn_down",),
     "mlp.gate": ("ffn_gate_inp",), "mlp.router": ("ffn_gate_inp",),
     "mlp.experts.gate_up_proj": ("ffn_gate_exps", "ffn_up_exps"),
     "mlp.experts.gate_proj": ("ffn_gate_exps",), "mlp.experts.up_proj": ("ffn_up_exps",),
@@ -38,25 +42,33 @@ _INSIDE: dict[str, tuple[str, ...]] = {
     "mlp.shared_expert.down_proj": ("ffn_down_shexp",), "mlp.shared_expert_gate": ("ffn_gate_inp_shexp",),
     "input_layernorm": ("attn_norm",), "ln_1": ("attn_norm",), "ln_mlp": ("attn_norm",), "ln_attn": ("attn_norm_2",),
     "post_attention_layernorm": ("ffn_norm",), "ln_2": ("ffn_norm",), "pre_feedforward_layernorm": ("ffn_norm",),
-    "post_feedforward_layernorm": ("post_ffw_norm",),
+    "post_feedforward_layernorm": ("post_ffw_norm",), "attention_norm": ("attn_norm",), "ffn_norm": ("ffn_norm",),
+    "post_self_attn_layernorm": ("post_attention_norm",), "post_mlp_layernorm": ("post_ffw_norm",),
 }  # fmt: skip
 """Module of a layer -> roles of its weights; several where one module holds them side by side."""
 
 _WHOLE = {
     "self_attn.sinks": "attn_sinks", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias",
-    "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
-}  # fmt: skip
+} | dict.fromkeys(
+    (
+        "mlp.gate.e_score_correction_bias", "mlp.e_score_correction_bias", "mlp.moe_statics.e_score_correction_bias",
+        "mlp.gate.moe_statics.e_score_correction_bias",
+    ),
+    "exp_probs_b.bias",
+)  # fmt: skip
 """Tensor of a layer that is not of a module -> its name in a layer of a GGUF file."""
 
-_FOUR_NORMS = ("gemma2", "gemma3", "gemma3_text")  # families with a norm behind attention, too
+# Families whose post_attention_layernorm is not that before the feed-forward layer
+_BEHIND_ATTENTION = ("gemma2", "gemma3", "gemma3_text", "olmo2", "olmo3", "exaone4")
 
 _PREFIX = re.compile(r"(?:(?:model|language_model|transformer|gpt_neox)\.)*")
 _LAYER = re.compile(r"(?:layers|h)\.(\d{1,4})\.(.+)")
 _RENAMED = (
-    (re.compile(r"^(?:attn|attention|self_attention)\."), "self_attn."),
-    (re.compile(r"^block_sparse_moe\."), "mlp."),
+    (re.compile(r"^(?:attn\.attention|attn|attention|self_attention)\."), "self_attn."),
+    (re.compile(r"^(?:block_sparse_moe|feed_forward)\."), "mlp."),
     (re.compile(r"^mlp\.(?:experts|switch_mlp)\.(?:\d{1,4}\.)?"), "mlp.experts."),
     (re.compile(r"^mlp\.shared_experts\."), "mlp.shared_expert."),
+    (re.compile(r"^self_attn\.([qk])_layernorm\.norms\.\d{1,4}\."), r"self_attn.\1_norm."),
 )
 _FUSED = re.compile(r"(mlp\.experts\.\w+?_proj)(?:_(bias|blocks|scales))?")
 _PARTS = ("weight", "bias", "qweight", "qzeros", "scales", "biases", "g_idx", "SCB")
@@ -96,7 +108,7 @@ def target(tensor: str, family: str) -> Target | None:
     fused = _FUSED.fullmatch(name)
     module, part = (fused[1], fused[2] or "weight") if fused else _split(name)
     roles = _INSIDE.get(module, ())
-    if module == "post_attention_layernorm" and family in _FOUR_NORMS:
+    if module == "post_attention_layernorm" and family in _BEHIND_ATTENTION:
         roles = ("post_attention_norm",)
     if not roles or not part:
         return None

@@ -137,7 +137,8 @@ class LanguageModel:
         table: the weights before the layers: words, positions.
         head: the weights after them: the last norm, and the product that scores words unless it is tied.
         tied: whether the table of words scores the words, too.
-        positions: longest context that the model was made for; 0 if it is unknown.
+        positions: longest context that the model was made for.
+        notes: sentences about what its numbers rest on beside the file.
     """
 
     name: str
@@ -149,6 +150,7 @@ class LanguageModel:
     head: tuple[Weight, ...]
     tied: bool = False
     positions: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def weights(self) -> Iterator[Weight]:
@@ -164,7 +166,8 @@ class LanguageModel:
 
         >>> from hetgym.graph.from_config import from_config
         >>> sizes = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000}
-        >>> f"{from_config({'model_type': 'llama', 'intermediate_size': 11008, **sizes}).parameters:,}"
+        >>> sizes |= {"intermediate_size": 11008, "max_position_embeddings": 4096}
+        >>> f"{from_config({'model_type': 'llama', **sizes}).parameters:,}"
         '6,738,415,616'
         """
         return summed(weight.size for weight in self.weights)

@@ -312,7 +312,7 @@ def _gguf(path: Path, name: str) -> Entry:
         "attention.head_count_kv": layer.kv_heads, "attention.key_length": layer.key_size,
         "attention.value_length": layer.value_size or layer.key_size, "expert_used_count": max(1, layer.top),
         "ssm.conv_kernel": 4, "ssm.inner_size": 4096, "ssm.state_size": 128, "ssm.group_count": 16,
-        "attention.sliding_window": layer.window,
+        "attention.sliding_window": layer.window, "context_length": model.positions,
     }  # fmt: skip
     pairs = {"general.architecture": "x", **{f"x.{key}": value for key, value in sizes.items()}}
     weights = {w.name: (w.shape, w.dtype, int(w.bytes)) for w in model.weights}

@@ -58,7 +58,8 @@ def write_model(path: Path, model: LanguageModel, family: str, **more: Any) -> N
     """Write the file of a model with full attention."""
     first = next(layer for layer in model.layers if layer.kv_heads)
     sizes = {
-        "block_count": len(model.layers), "embedding_length": model.hidden, "attention.head_count": first.heads,
+        "context_length": model.positions, "block_count": len(model.layers),
+        "embedding_length": model.hidden, "attention.head_count": first.heads,
         "attention.head_count_kv": first.kv_heads, "attention.key_length": first.key_size,
         "attention.value_length": first.value_size or first.key_size,
         **({"expert_used_count": first.top} if first.top else {}), **more,

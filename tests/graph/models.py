@@ -20,7 +20,8 @@ def config(
     **more: Any,
 ) -> dict[str, Any]:
     """A configuration; sizes of 0 are left out."""
-    found = {"model_type": family, "hidden_size": hidden, "num_hidden_layers": layers, "vocab_size": words}
+    found: dict[str, Any] = {"model_type": family, "max_position_embeddings": 131072}
+    found |= {"hidden_size": hidden, "num_hidden_layers": layers, "vocab_size": words}
     rest = {"num_attention_heads": heads, "intermediate_size": wide, "num_key_value_heads": kv, "head_dim": size}
     return found | {key: value for key, value in rest.items() if value} | more
 
@@ -48,6 +49,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "model_type": "gemma3", "vision_config": {"hidden_size": 1152},
         "text_config": config("gemma3_text", 5376, 62, 32, 262208, 21504, 16, 128, sliding_window=1024),
     },
+    "gemma-3-4b": {  # as published: heads, words and positions are the defaults of the class
+        "model_type": "gemma3", "vision_config": {"hidden_size": 1152},
+        "text_config": {
+            "model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
+            "sliding_window": 1024,
+        },
+    },
     "mixtral-8x7b": config("mixtral", 4096, 32, 32, 32000, 14336, 8, num_local_experts=8, num_experts_per_tok=2),
     "qwen1.5-moe": config(
         "qwen2_moe", 2048, 24, 16, 151936, 5632, 16, **mixture(60, 4, 1408, shared_expert_intermediate_size=5632)
@@ -66,7 +74,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "deepseek_v3", 7168, 61, 128, 129280, 18432, 128, n_routed_experts=256, n_shared_experts=1,
         num_experts_per_tok=8, moe_intermediate_size=2048, first_k_dense_replace=3, q_lora_rank=1536, **LATENT,
     ),
-    "falcon-7b": config("falcon", 4544, 32, 71, 65024, multi_query=True),
+    "falcon-7b": config("falcon", 4544, 32, 71, 65024, multi_query=True, max_position_embeddings=None),
     "gpt2": {
         "model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257, "n_positions": 1024,
     },

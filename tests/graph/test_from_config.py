@@ -13,7 +13,8 @@ from tests.graph.models import CONFIGS
 PARAMETERS = {
     "llama-3.1-8b": 8_030_261_248, "mistral-7b": 7_241_732_096, "qwen2.5-7b": 7_615_616_512,
     "qwen2.5-0.5b": 494_032_768, "qwen3-8b": 8_190_735_360, "qwen3-0.6b": 596_049_920, "phi-3-mini": 3_821_079_552,
-    "gemma-2-9b": 9_241_705_984, "gemma-3-27b": 27_009_346_304, "mixtral-8x7b": 46_702_792_704,
+    "gemma-2-9b": 9_241_705_984, "gemma-3-27b": 27_009_346_304, "gemma-3-4b": 3_880_263_168,
+    "mixtral-8x7b": 46_702_792_704,
     "qwen1.5-moe": 14_315_784_192, "qwen3-30b-a3b": 30_532_122_624, "qwen3-next-80b": 79_674_391_296,
     "gpt-oss-20b": 20_914_757_184, "gpt-oss-120b": 116_829_156_672, "deepseek-v2-lite": 15_706_484_224,
     "deepseek-v3": 671_026_419_200, "falcon-7b": 6_921_720_704, "gpt2": 124_439_808, "neox-20b": 20_554_567_680,
@@ -34,9 +35,34 @@ def test_a_file_names_the_model_by_its_folder(tmp_path: Path) -> None:
     assert (found.name, found.family, len(found.layers)) == ("Meta-Llama-3-8B", "llama", 32)
 
 
+def test_defaults_that_published_files_rely_on() -> None:
+    found = from_config(CONFIGS["gemma-3-4b"])
+    assert (found.positions, found.layers[0].heads, found.layers[0].kv_heads, found.layers[0].key_size) == (
+        131_072, 8, 4, 256,
+    )  # fmt: skip
+    assert found.notes == (
+        "config leaves numbers to the defaults of gemma3_text: head_dim 256, vocab_size 262208, "
+        "max_position_embeddings 131072, num_attention_heads 8, num_key_value_heads 4.",
+    )
+    assert from_config(CONFIGS["falcon-7b"]).positions == 2048
+    assert not from_config(CONFIGS["gemma-3-27b"]).notes
+
+
+@pytest.mark.parametrize("key", ["n_positions", "seq_length", "n_ctx", "max_seq_len", "max_sequence_length"])
+def test_keys_of_positions(key: str) -> None:
+    assert from_config(CONFIGS["llama-3.1-8b"] | {"max_position_embeddings": None, key: 4096}).positions == 4096
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("gemma-3-27b", 52), ("gemma-2-9b", 21), ("gpt-oss-20b", 12), ("mistral-7b", 0), ("phi-3-mini", 32)],
+    [
+        ("gemma-3-27b", 52),
+        ("gemma-3-4b", 29),
+        ("gemma-2-9b", 21),
+        ("gpt-oss-20b", 12),
+        ("mistral-7b", 0),
+        ("phi-3-mini", 32),
+    ],
 )
 def test_layers_with_a_window(name: str, expected: int) -> None:
     assert sum(layer.window > 0 for layer in from_config(CONFIGS[name]).layers) == expected
@@ -78,6 +104,7 @@ def test_only_experts_are_mxfp4() -> None:
             {"intermediate_size": None, "vocab_size": None},
             "config: a llama model needs the missing keys vocab_size, intermediate_size",
         ),
+        ({"max_position_embeddings": None}, "config: a llama model needs the missing keys max_position_embeddings"),
         ({"num_hidden_layers": 10**9}, "config: num_hidden_layers is 1000000000; it must be a whole number, 1 to 1000"),
         ({"hidden_size": "4096"}, "config: hidden_size is '4096'; it must be a whole number, 1 to 16777216"),
         ({"num_attention_heads": 33}, "config: 33 heads do not divide hidden_size 4096; state head_dim"),

@@ -95,7 +95,7 @@ def test_split_files(tmp_path: Path) -> None:
     pairs = {"general.architecture": "qwen3"} | {
         f"qwen3.{key}": value
         for key, value in (
-            ("block_count", 28), ("embedding_length", 1024), ("attention.head_count", 16),
+            ("block_count", 28), ("context_length", 131072), ("embedding_length", 1024), ("attention.head_count", 16),
             ("attention.head_count_kv", 8), ("attention.key_length", 128), ("attention.value_length", 128),
         )
     }  # fmt: skip
@@ -127,6 +127,7 @@ def test_a_bare_header(tmp_path: Path) -> None:
 
 
 ONE = [("token_embd.weight", (64, 2), 1, 0)]
+LAYER = ("blk.0.attn_norm.weight", (64,), 0, 256)
 LLAMA = {"general.architecture": "llama", "llama.block_count": 1}
 
 
@@ -158,6 +159,8 @@ LLAMA = {"general.architecture": "llama", "llama.block_count": 1}
         (header({"general.architecture": "llama"}, ONE) + bytes(999), "llama.block_count is missing"),
         (header(LLAMA | {"llama.block_count": 1 << 30}, ONE) + bytes(999), "1073741824 layers"),
         (header(LLAMA, ONE) + bytes(999), "it lacks a tensor of layer 0"),
+        (header(LLAMA, [*ONE, LAYER]) + bytes(999), "llama.context_length is missing"),
+        (header(LLAMA | {"llama.context_length": 0}, [*ONE, LAYER]) + bytes(999), "llama.context_length is 0"),
     ],
 )
 def test_hostile_headers(tmp_path: Path, data: bytes, message: str) -> None:

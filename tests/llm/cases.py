@@ -70,7 +70,8 @@ def two_16_gb_cards() -> dict[str, Any]:
 def largest_context() -> dict[str, Any]:
     """100 layers on four cards of 22 GB, of which an encoder of images takes 7.8 GB of the first."""
     sizes = {"hidden_size": 8192, "num_hidden_layers": 100, "num_attention_heads": 64, "num_key_value_heads": 8}
-    config = {"model_type": "llama", "intermediate_size": 28_672, "vocab_size": 128_256, **sizes}
+    sizes |= {"intermediate_size": 28_672, "vocab_size": 128_256, "max_position_embeddings": 131_072}
+    config = {"model_type": "llama", **sizes}
     model = mixed(from_config(config), "Q4_K_M")
     platform = machine(*(card(f"gpu{k}", 616e9, 23.6e9, 13e12) for k in range(4)))
     taken = {"gpu0": 7.8e9, "gpu3": 1e9}

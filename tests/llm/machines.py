@@ -16,6 +16,7 @@ def model(rng: np.random.Generator, layers: tuple[int, int] = (2, 6)) -> Languag
         "hidden_size": hidden, "num_hidden_layers": int(rng.integers(layers[0], layers[1] + 1)),
         "num_attention_heads": hidden // 64, "vocab_size": 1000 * int(rng.integers(1, 60)),
         "intermediate_size": 4 * hidden, "tie_word_embeddings": bool(rng.integers(2)),
+        "max_position_embeddings": 131072,
     }  # fmt: skip
     if rng.integers(2):
         more = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 2 * hidden, "head_dim": 64}

@@ -21,7 +21,10 @@ from hetgym.llm.rules import rules_of
 from hetgym.llm.search import Split, Stage
 from hetgym.topology import find_platform
 
-SMALL = {"hidden_size": 64, "num_hidden_layers": 6, "num_attention_heads": 4, "vocab_size": 1000}
+SMALL = {
+    "hidden_size": 64, "num_hidden_layers": 6, "num_attention_heads": 4, "vocab_size": 1000,
+    "max_position_embeddings": 2048,
+}  # fmt: skip
 CARDS = "3060 + 2080 + 1660 Super, 64GB ddr4-3200"
 
 

@@ -5,7 +5,6 @@ embedding, an element-wise operation. Sizes of published models are in :data:`he
 """
 
 from hetgym.errors import GraphError, shown, unknown_name
-from hetgym.graph.architectures import matrix, norm
 from hetgym.graph.dataflow import DataflowGraph
 from hetgym.graph.generators.blocks import Shape
 from hetgym.graph.generators.decoder import PHASES as PHASES
@@ -14,6 +13,7 @@ from hetgym.graph.generators.network import Network
 from hetgym.graph.generators.t5 import Sizes, t5
 from hetgym.graph.generators.tasks import bounded, whole, wholes
 from hetgym.graph.language_model import LanguageModel, Layer, Weight
+from hetgym.graph.layer_parts import matrix, norm
 from hetgym.graph.transforms.casting import FLOATS, cast
 
 FAMILIES = ("llama", "gpt", "t5")
