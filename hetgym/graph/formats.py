@@ -29,9 +29,14 @@ FORMATS: dict[str, Format] = {
     "iq3_s": Format(256, 110, 21), "iq4_nl": Format(32, 18, 20), "iq4_xs": Format(256, 136, 23),
     "tq1_0": Format(256, 54, 34), "tq2_0": Format(256, 66, 35), "mxfp4": Format(32, 17, 39),
     "nvfp4": Format(64, 36, 40), "q1_0": Format(128, 18, 41),
-    "gptq4": Format(128, 66.5), "gptq4_64": Format(64, 34.5), "gptq4_32": Format(32, 18.5), "gptq8": Format(128, 131),
-    "awq4": Format(128, 66.5), "int4_128": Format(128, 66), "fp8_128": Format(16384, 16388),
-    "nf4": Format(64, 36), "nf4_nested": Format(16384, 8452), "mlx4": Format(64, 36), "mlx8": Format(64, 68),
+    "gptq2": Format(128, 34.25), "gptq3": Format(128, 50.375),
+    "gptq4": Format(128, 66.5), "gptq4_64": Format(64, 34.5), "gptq4_32": Format(32, 18.5),
+    "gptq8": Format(128, 131), "gptq8_64": Format(64, 67), "gptq8_32": Format(32, 35),
+    "awq4": Format(128, 66.5), "awq4_64": Format(64, 34.5), "awq4_32": Format(32, 18.5),
+    "int4_128": Format(128, 66), "int4_64": Format(64, 34), "int4_32": Format(32, 18), "int8_128": Format(128, 130),
+    "fp8_128": Format(16384, 16388), "nf4": Format(64, 36), "nf4_nested": Format(16384, 8452),
+    "mlx2": Format(64, 20), "mlx3": Format(64, 28), "mlx4": Format(64, 36), "mlx5": Format(64, 44),
+    "mlx6": Format(64, 52), "mlx8": Format(64, 68), "mlx4_32": Format(32, 20), "mlx8_32": Format(32, 36),
 }  # fmt: skip
 """Format -> its blocks."""
 

@@ -15,8 +15,12 @@ from hetgym.graph.config_keys import Keys
 from hetgym.graph.language_model import LanguageModel, Layer, Weight
 from hetgym.graph.layer_parts import norm
 from hetgym.graph.ops import DTYPE_BYTES
+from hetgym.graph.quantised_config import read_quantisation
 
 LARGEST = 1 << 22  # Largest configuration that is read [byte]
+QUANTISED = ("quantization_config", "compression_config", "quantization")
+"""Keys of a configuration that state formats of weights; the first that is there counts."""
+
 _POSITIONS = (
     "max_position_embeddings", "n_positions", "seq_length", "n_ctx", "max_seq_len", "max_sequence_length",
 )  # fmt: skip
@@ -105,43 +109,10 @@ def _layer(keys: Keys, architecture: Architecture, i: int, kind: str) -> Layer:
 
 
 def _dtypes(keys: Keys, model: LanguageModel) -> dict[str, str]:
-    """The format of each weight, by ``torch_dtype`` and ``quantization_config``.
-
-    Raises:
-        GraphError: an unknown dtype or method, or a quantised format that hetgym does not have.
-    """
+    """The format of each weight, by ``torch_dtype`` and ``quantization_config``; GraphError for an unknown one."""
     base = keys.config.get("torch_dtype") or keys.config.get("dtype") or "bfloat16"
     if not isinstance(base, str) or base not in DTYPE_BYTES:
         raise GraphError(f"{keys.where}: unknown dtype {shown(base)}; {suggestion(base, DTYPE_BYTES)}")
-    how = keys.config.get("quantization_config")
     dtypes = {weight.name: base for weight in model.weights}
-    if isinstance(how, Mapping):
-        quantised, experts_only = _quantised(how, keys.where)
-        for layer in model.layers:
-            for weight in layer.weights:
-                matrix = len(weight.shape) > 1 and weight.name.endswith("weight") and weight.role != "ffn_gate_inp"
-                if matrix and (weight in layer.experts or not experts_only):
-                    dtypes[weight.name] = quantised
-    return dtypes
-
-
-def _quantised(how: Mapping[str, Any], where: str) -> tuple[str, bool]:
-    """The format of quantised weights, and whether only experts have it."""
-    method, bits, group = how.get("quant_method"), how.get("bits", 4), how.get("group_size", 128)
-    if method == "mxfp4":
-        return "mxfp4", True
-    if method == "fp8":
-        return ("fp8_128" if how.get("weight_block_size") else "float8"), False
-    if method in ("gptq", "awq"):
-        found = {(4, 128): f"{method}4", (8, 128): f"{method}8"}.get((bits, group))
-        if method == "gptq" and bits == 4 and group in (32, 64):
-            found = f"gptq4_{group}"
-        if found:
-            return found, False
-        raise GraphError(f"{where}: {method} with {shown(bits)} bits in groups of {shown(group)} is not supported")
-    if method == "bitsandbytes":
-        if how.get("load_in_8bit"):
-            return "int8", False
-        return ("nf4_nested" if how.get("bnb_4bit_use_double_quant") else "nf4"), False
-    known = ("mxfp4", "fp8", "gptq", "awq", "bitsandbytes")
-    raise GraphError(f"{where}: unknown quant_method {shown(method)}; {suggestion(method, known)}")
+    how = next((keys.config[key] for key in QUANTISED if isinstance(keys.config.get(key), Mapping)), None)
+    return dtypes | (read_quantisation(how, keys.where).dtypes(model) if how else {})

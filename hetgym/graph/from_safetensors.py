@@ -13,7 +13,7 @@ from hetgym._sums import summed
 from hetgym._text import plain
 from hetgym.errors import GraphError, shown, size
 from hetgym.graph.formats import FORMATS
-from hetgym.graph.from_config import from_document, read_config
+from hetgym.graph.from_config import QUANTISED, from_document, read_config
 from hetgym.graph.hugging_face_names import Target, target
 from hetgym.graph.language_model import LanguageModel
 from hetgym.graph.ops import DTYPE_BYTES
@@ -157,7 +157,7 @@ def _layer(name: str) -> int:
 
 def _unquantised(document: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration without formats of its weights, which the headers state."""
-    kept = {key: value for key, value in document.items() if key != "quantization_config"}
+    kept = {key: value for key, value in document.items() if key not in QUANTISED}
     inner = kept.get("text_config")
     return kept | {"text_config": _unquantised(inner)} if isinstance(inner, Mapping) else kept
 

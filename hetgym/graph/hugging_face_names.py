@@ -6,6 +6,7 @@ Notes:
 """
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 _OUTSIDE = {
@@ -114,6 +115,31 @@ def target(tensor: str, family: str) -> Target | None:
         return None
     stem = tensor[: len(tensor) - len(part) - 1] if part != "weight" or not fused else tensor
     return Target(stem, tuple(f"{at}{role}.{_kind(part)}" for role in roles), part)
+
+
+@cache
+def _holders() -> dict[str, tuple[str, ...]]:
+    """Role -> modules that may hold a weight of it, in the spellings of files."""
+    found: dict[str, list[str]] = {}
+    for module, roles in (*((name, (role,)) for name, role in _OUTSIDE.items()), *_INSIDE.items()):
+        for role in roles:
+            found.setdefault(role, []).append(module)
+    spelled = {"mlp.experts.": "mlp.experts.0.", "mlp.shared_expert.": "mlp.shared_experts."}
+    for modules in found.values():
+        modules += [name.replace(old, new) for name in modules for old, new in spelled.items() if old in name]
+        modules += [f"block_sparse_moe.{name[4:]}" for name in modules if name.startswith("mlp.")]
+    return {role: tuple(modules) for role, modules in found.items()}
+
+
+def modules_of(weight: str) -> tuple[str, ...]:
+    """Modules that may hold a weight of a GGUF name, without the prefixes of models.
+
+    >>> modules_of("blk.3.ffn_gate_inp.weight")[:2]
+    ('layers.3.mlp.gate', 'layers.3.mlp.router')
+    """
+    words = weight.split(".")
+    at, role = (f"layers.{words[1]}.", words[2]) if words[0] == "blk" else ("", words[0])
+    return tuple(at + name for name in _holders().get(role, ()))
 
 
 def _kind(part: str) -> str:

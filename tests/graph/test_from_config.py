@@ -74,21 +74,6 @@ def test_stated_kinds_of_layers_win() -> None:
     assert [layer.window for layer in from_config(inner).layers] == [1024] * 11 + [0] * 51
 
 
-@pytest.mark.parametrize(
-    ("how", "dtypes"),
-    [
-        ({"quant_method": "awq", "bits": 4, "group_size": 128}, {"awq4", "float16"}),
-        ({"quant_method": "gptq", "bits": 4, "group_size": 32}, {"gptq4_32", "float16"}),
-        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, {"fp8_128", "float16"}),
-        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, {"int8", "float16"}),
-    ],
-)
-def test_quantised_configurations(how: dict[str, Any], dtypes: set[str]) -> None:
-    found = from_config(CONFIGS["llama-3.1-8b"] | {"torch_dtype": "float16", "quantization_config": how})
-    assert {weight.dtype for weight in found.weights} == dtypes
-    assert {weight.dtype for weight in (*found.table, *found.head)} == {"float16"}
-
-
 def test_only_experts_are_mxfp4() -> None:
     found = from_config(CONFIGS["gpt-oss-120b"] | {"quantization_config": {"quant_method": "mxfp4"}})
     assert {w.role for w in found.weights if w.dtype == "mxfp4"} == {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}
