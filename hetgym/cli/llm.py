@@ -16,7 +16,8 @@ def llm(
     model: Annotated[
         str,
         typer.Argument(
-            help="A name (see 'hetgym list llms'), a config.json or the folder that holds one, or a .gguf file."
+            help="A name (see 'hetgym list llms'), also as the Hub or ollama writes it, a config.json or the folder "
+            "that holds one, or a .gguf file."
         ),
     ],
     platform: Annotated[
@@ -33,8 +34,10 @@ def llm(
             "megatron."
         ),
     ] = "llama.cpp",
-    quant: Annotated[str, typer.Option(help="Format of the weights, such as Q4_K_M. Default: as stored.")] = "",
-    context: Annotated[str, typer.Option(help="Tokens that the caches hold, or max.")] = "4096",
+    quant: Annotated[
+        str, typer.Option(help="Format of the weights, such as Q4_K_M, AWQ or FP8. Default: as stored.")
+    ] = "",
+    context: Annotated[str, typer.Option(help="Tokens that the caches hold, such as 8192 or 32k, or max.")] = "4096",
     cache: Annotated[
         str, typer.Option(help="Format of the caches, or of keys and of values: f16, q8_0, q8_0,q4_0, fp8.")
     ] = "f16",
@@ -56,19 +59,21 @@ def llm(
     Shows what each device holds, tokens a second with the interval in which most measured rates lie, the largest
     context, and the arguments of the program.
     """
-    from hetgym.cli.console import print_json
+    from hetgym.cli.console import print_json, tell
     from hetgym.errors import ConfigError, HetgymError
+    from hetgym.graph.model_names import load_language_model
     from hetgym.llm.planning import plan_llm
 
-    tokens: int | str = int(context) if context.isascii() and context.isdigit() and len(context) < 9 else context
-    kept = _reserve(reserve)
+    tokens, kept, loaded = _tokens(context), _reserve(reserve), load_language_model(model, quant)
+    for note in loaded.notes:
+        tell(note)
     plans: list[LlmPlan | str] = []
     for one in platform:
         try:
             plans.append(
                 plan_llm(
-                    model, one, target=target, quant=quant, context=tokens, cache=cache, batch=batch, step=step,
-                    prompt=prompt, reserve=kept, given=given,
+                    loaded, one, target=target, context=tokens, cache=cache, batch=batch, step=step, prompt=prompt,
+                    reserve=kept, given=given,
                 )
             )  # fmt: skip
         except ConfigError:
@@ -86,6 +91,14 @@ def llm(
     else:
         _show(made[0], prompt)
     return 0 if len(made) == len(plans) and all(plan.given is None or plan.given.fits for plan in made) else 1
+
+
+def _tokens(text: str) -> int | str:
+    """Tokens of a context: a number, or thousands of 1024 behind which k stands."""
+    number = text.lower().removesuffix("k")
+    if not number.isascii() or not number.isdigit() or len(number) > 8:
+        return text
+    return int(number) * (1024 if number != text else 1)
 
 
 def _reserve(text: str) -> float | dict[str, float] | None:

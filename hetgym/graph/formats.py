@@ -49,6 +49,16 @@ GGML = PLAIN | {one.ggml: name for name, one in FORMATS.items() if one.ggml >= 0
 """Number of a type in a GGUF file -> dtype."""
 
 
+_FLOATS = ("float32", "float16", "bfloat16")
+_BOTH = ("mxfp4", "nvfp4")
+
+IN_GGUF = frozenset((*_FLOATS, *(name for name, one in FORMATS.items() if one.ggml >= 0)))
+"""Formats of weights that programs around llama.cpp load; those of safetensors files must be converted."""
+
+IN_SAFETENSORS = frozenset((*_FLOATS, *_BOTH, "float8", "int8", "int4", *(FORMATS.keys() - IN_GGUF)))
+"""Formats of weights that vLLM and transformers load; they read blocks of ggml slowly or not at all."""
+
+
 def bytes_of(dtype: str) -> float:
     """Bytes of one number of a format, its share of the block's scales included.
 

@@ -287,6 +287,19 @@ def _language_models(folder: Path) -> dict[str, list[Entry]]:
     """Small models: configurations, headers of GGUF and of safetensors files, an index without files."""
     names = ("gpt-oss-20b", "deepseek-v3", "qwen3-next-80b", "gemma-2-9b", "falcon-7b", "qwen1.5-moe", "phi-3-mini")
     configurations = [CONFIGS[name] | {"num_hidden_layers": 4} for name in names] + [CONFIGS["gpt2"] | {"n_layer": 2}]
+    group = {"targets": ["Linear", "re:.*mlp.*"], "weights": {"num_bits": 4, "type": "int", "group_size": 32}}
+    packed: list[dict[str, object]] = [
+        {
+            "quant_method": "compressed-tensors",
+            "config_groups": {"g": group},
+            "ignore": ["re:.*(q|k)_proj$", "lm_head"],
+        },
+        {"quant_method": "gptq", "bits": 4, "group_size": 128, "dynamic": {"-:.*attn.*": {}}},
+        {"bits": 4, "group_size": 64, "model.layers.0.mlp.gate": {"bits": 8, "group_size": 64}},
+    ]
+    configurations += [
+        CONFIGS["qwen3-30b-a3b"] | {"num_hidden_layers": 2, "quantization_config": how} for how in packed
+    ]
     tensors = []
     for document, found in ((OSS, oss_tensors()), (DEEPSEEK, deepseek_tensors())):
         text = json.dumps(header(found)).encode()

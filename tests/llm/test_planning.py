@@ -174,9 +174,10 @@ def test_bad_input_gives_one_sentence(changes: dict[str, Any], message: str) -> 
 
 
 def test_the_command_prints_what_the_function_gives(tmp_path: Path) -> None:
-    words = ("llm", "qwen3-8b", "--quant", "Q4_K_M", "--platform", CARDS, "--context", "8192")
+    words = ("llm", "qwen3:8b", "--platform", CARDS, "--context", "8K")
     done = ask(*words, "--json", cwd=tmp_path)
     assert done.returncode == 0
+    assert done.stderr == "qwen3:8b names packed files without a format: Q4_K_M is taken.\n"
     plan = hetgym.plan_llm("qwen3-8b", CARDS, quant="Q4_K_M", context=8192)
     assert json.loads(done.stdout) == json.loads(json.dumps(plan.to_dict()))
     shown = ask(*words, "--given", "-ngl 20", cwd=tmp_path)
