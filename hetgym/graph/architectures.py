@@ -7,12 +7,14 @@ Notes:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
 from hetgym.errors import GraphError, shown
 from hetgym.graph.config_keys import Keys
+from hetgym.graph.gemma4_parts import gemma4_attention, gemma4_feed, gemma4_table
+from hetgym.graph.language_model import Weight
 from hetgym.graph.layer_parts import (
     Part,
     falcon_attention,
@@ -47,7 +49,8 @@ class Architecture(NamedTuple):
     parallel: str = ""  # key that says whether attention and feed-forward layer share a norm
     places: bool = False  # whether positions have a table
     table_norm: bool = False  # whether a norm follows the table of words
-    linear: Part | None = None  # attention of layers of the kind linear_attention
+    special: Mapping[str, Part] = MappingProxyType({})  # kind of layers -> their attention if it is another
+    tables: Callable[[Keys], list[Weight]] | None = None  # weights before the layers beside the table of words
     pattern: Pattern | None = None
     needs: tuple[str, ...] = ()  # keys for which the family's default is another model's number
     usual: Mapping[str, int] = MappingProxyType({})  # defaults of the family that its published files rely on
@@ -63,7 +66,7 @@ def layer_kinds(keys: Keys, architecture: Architecture, count: int) -> tuple[str
     if stated:
         if len(stated) != count:
             raise GraphError(f"{keys.where}: layer_types has {len(stated)} entries for {count} layers")
-        known = (FULL, SLIDING, CHUNKED, *([LINEAR] if architecture.linear else []))
+        known = (FULL, SLIDING, CHUNKED, *architecture.special)
         odd = [kind for kind in stated if kind not in known]
         if odd:
             raise GraphError(f"{keys.where}: unknown kind of layer {shown(odd[0])} in layer_types")
@@ -92,7 +95,7 @@ _QWEN2_DENSE = Architecture(_QWEN2, gated())
 _QWEN3 = Architecture(_NORMED, gated(), needs=("head_dim",))
 _QWEN3_MOE = Architecture(_NORMED, mixture("num_experts"), needs=("head_dim",))
 _NEXT = Architecture(
-    heads_attention(norms=True, gate=True), _SHARED, linear=linear_attention,
+    heads_attention(norms=True, gate=True), _SHARED, special={LINEAR: linear_attention},
     pattern=Pattern(LINEAR, 4, "full_attention_interval"), needs=("head_dim",),
 )  # fmt: skip
 _DENSE_NEXT = _NEXT._replace(feed=gated())
@@ -104,6 +107,10 @@ _GEMMA3 = _GEMMA2._replace(
         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131072,
         "vocab_size": 262208,
     },
+)  # fmt: skip
+_GEMMA4 = Architecture(
+    gemma4_attention(full=False), gemma4_feed, norms=_FOUR, tied=True, special={FULL: gemma4_attention(full=True)},
+    tables=gemma4_table, pattern=Pattern(SLIDING, 6), needs=("head_dim", "sliding_window"),
 )  # fmt: skip
 _DEEPSEEK = Architecture(latent_attention, _COUNTED)
 _OLMO2 = Architecture(_WIDE, gated(), norms=_BEHIND)
@@ -141,6 +148,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "qwen3_next": _NEXT, "qwen3_5_moe": _NEXT, "qwen3_5_moe_text": _NEXT,
     "qwen3_5": _DENSE_NEXT, "qwen3_5_text": _DENSE_NEXT,
     "gemma": _GEMMA, "gemma2": _GEMMA2, "gemma3": _GEMMA3, "gemma3_text": _GEMMA3,
+    "gemma4_text": _GEMMA4,
     "phi": Architecture(
         heads_attention(True, True), plain(), norms=("attn_norm",), bias=True, head_bias=True,
     ),

@@ -10,7 +10,7 @@ from hetgym._input.files import as_path, read_text
 from hetgym._input.json import noun, parse
 from hetgym._text import plain
 from hetgym.errors import GraphError, shown, suggestion
-from hetgym.graph.architectures import ARCHITECTURES, CHUNKED, LINEAR, SLIDING, Architecture, layer_kinds
+from hetgym.graph.architectures import ARCHITECTURES, CHUNKED, SLIDING, Architecture, layer_kinds
 from hetgym.graph.config_keys import Keys
 from hetgym.graph.language_model import LanguageModel, Layer, Weight
 from hetgym.graph.layer_parts import norm
@@ -83,6 +83,7 @@ def _model(keys: Keys, architecture: Architecture, family: str, name: str) -> La
     table = [Weight("token_embd.weight", (words, hidden))]
     table += [Weight("position_embd.weight", (positions, hidden))] if architecture.places else []
     table += norm("token_embd_norm", hidden, True) if architecture.table_norm else []
+    table += architecture.tables(keys) if architecture.tables else []
     tied = keys.flag("tie_word_embeddings", architecture.tied)
     head = norm("output_norm", hidden, architecture.bias)
     head += [Weight("output.bias", (words,))] if keys.flag(architecture.head_bias) else []
@@ -99,7 +100,7 @@ def _assumed(keys: Keys, family: str) -> str:
 
 def _layer(keys: Keys, architecture: Architecture, i: int, kind: str) -> Layer:
     at = f"blk.{i}."
-    attention = architecture.linear if kind == LINEAR and architecture.linear else architecture.attention
+    attention = architecture.special.get(kind, architecture.attention)
     own, feed = attention(keys, at, i), architecture.feed(keys, at, i)
     names = architecture.norms[: 1 if architecture.parallel and keys.flag(architecture.parallel) else None]
     norms = [w for name in names for w in norm(at + name, keys.hidden, architecture.bias)]

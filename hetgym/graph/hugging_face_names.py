@@ -13,7 +13,9 @@ _OUTSIDE = {
     "embed_tokens": "token_embd", "wte": "token_embd", "word_embeddings": "token_embd", "embed_in": "token_embd",
     "wpe": "position_embd", "norm": "output_norm", "ln_f": "output_norm", "final_layer_norm": "output_norm",
     "final_layernorm": "output_norm", "lm_head": "output", "embed_out": "output", "output": "output",
-    "tok_embeddings": "token_embd", "word_embeddings_layernorm": "token_embd_norm",
+    "embed_tokens_per_layer": "per_layer_token_embd", "per_layer_model_projection": "per_layer_model_proj",
+    "per_layer_projection_norm": "per_layer_proj_norm", "tok_embeddings": "token_embd",
+    "word_embeddings_layernorm": "token_embd_norm",
 }  # fmt: skip
 
 _INSIDE: dict[str, tuple[str, ...]] = {
@@ -44,12 +46,18 @@ _INSIDE: dict[str, tuple[str, ...]] = {
     "input_layernorm": ("attn_norm",), "ln_1": ("attn_norm",), "ln_mlp": ("attn_norm",), "ln_attn": ("attn_norm_2",),
     "post_attention_layernorm": ("ffn_norm",), "ln_2": ("ffn_norm",), "pre_feedforward_layernorm": ("ffn_norm",),
     "post_feedforward_layernorm": ("post_ffw_norm",), "attention_norm": ("attn_norm",), "ffn_norm": ("ffn_norm",),
+    "post_feedforward_layernorm_1": ("post_ffw_norm_1",), "post_feedforward_layernorm_2": ("post_ffw_norm_2",),
+    "pre_feedforward_layernorm_2": ("pre_ffw_norm_2",), "per_layer_input_gate": ("inp_gate",),
+    "per_layer_projection": ("proj",), "post_per_layer_input_norm": ("post_norm",),
+    "mlp.router.proj": ("ffn_gate_inp",),
     "post_self_attn_layernorm": ("post_attention_norm",), "post_mlp_layernorm": ("post_ffw_norm",),
 }  # fmt: skip
 """Module of a layer -> roles of its weights; several where one module holds them side by side."""
 
 _WHOLE = {
-    "self_attn.sinks": "attn_sinks", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias",
+    "mlp.router.scale": "ffn_gate_inp.scale", "mlp.router.per_expert_scale": "ffn_down_exps.scale",
+    "layer_scalar": "layer_output_scale.weight", "self_attn.sinks": "attn_sinks",
+    "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias",
 } | dict.fromkeys(
     (
         "mlp.gate.e_score_correction_bias", "mlp.e_score_correction_bias", "mlp.moe_statics.e_score_correction_bias",
@@ -60,13 +68,14 @@ _WHOLE = {
 """Tensor of a layer that is not of a module -> its name in a layer of a GGUF file."""
 
 # Families whose post_attention_layernorm is not that before the feed-forward layer
-_BEHIND_ATTENTION = ("gemma2", "gemma3", "gemma3_text", "olmo2", "olmo3", "exaone4")
+_BEHIND_ATTENTION = ("gemma2", "gemma3", "gemma3_text", "gemma4_text", "olmo2", "olmo3", "exaone4")
 
 _PREFIX = re.compile(r"(?:(?:model|language_model|transformer|gpt_neox)\.)*")
 _LAYER = re.compile(r"(?:layers|h)\.(\d{1,4})\.(.+)")
 _RENAMED = (
     (re.compile(r"^(?:attn\.attention|attn|attention|self_attention)\."), "self_attn."),
     (re.compile(r"^(?:block_sparse_moe|feed_forward)\."), "mlp."),
+    (re.compile(r"^(?=router\.|experts\.)"), "mlp."),
     (re.compile(r"^mlp\.(?:experts|switch_mlp)\.(?:\d{1,4}\.)?"), "mlp.experts."),
     (re.compile(r"^mlp\.shared_experts\."), "mlp.shared_expert."),
     (re.compile(r"^self_attn\.([qk])_layernorm\.norms\.\d{1,4}\."), r"self_attn.\1_norm."),

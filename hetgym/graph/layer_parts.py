@@ -154,13 +154,20 @@ def mixture(
         most = MOST_EXPERTS if keys.missing else e
         top = keys.whole("num_experts_per_tok", "experts_per_token", "moe_k", most=most)
         weights = matrix(f"{at}ffn_gate_inp", e, h, bias)
-        for name, rows, columns in (("gate", f, h), ("up", f, h), ("down", h, f)):
-            weights += [Weight(f"{at}ffn_{name}_exps.weight", (e, rows, columns))]
-            weights += [Weight(f"{at}ffn_{name}_exps.bias", (e, rows))] if bias else []
+        weights += expert_weights(at, e, h, f, bias)
         weights += [Weight(f"{at}exp_probs_b.bias", (e,))] if corrected else []
         return Layer((*weights, *_shared(keys, at, f, shared, shared_gate)), top=top)
 
     return part
+
+
+def expert_weights(at: str, count: int, hidden: int, width: int, bias: bool = False) -> list[Weight]:
+    """The three products of some experts."""
+    weights = []
+    for name, rows, columns in (("gate", width, hidden), ("up", width, hidden), ("down", hidden, width)):
+        weights += [Weight(f"{at}ffn_{name}_exps.weight", (count, rows, columns))]
+        weights += [Weight(f"{at}ffn_{name}_exps.bias", (count, rows))] if bias else []
+    return weights
 
 
 def _shared(keys: Keys, at: str, width: int, key: str, gate: bool) -> list[Weight]:

@@ -42,6 +42,12 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "qwen3_next": {"head_dim": 16, "shared_expert_intermediate_size": 48, **_QWEN_MOE, **_LINEAR},
     "gemma": {"head_dim": 16}, "gemma2": {"head_dim": 16, "sliding_window": 64},
     "gemma3_text": {"head_dim": 16, "sliding_window": 64}, "phi": {"num_key_value_heads": 4},
+    "gemma4_text": {
+        "head_dim": 16, "global_head_dim": 32, "num_global_key_value_heads": 1, "sliding_window": 64,
+        "attention_k_eq_v": True, "num_kv_shared_layers": 2, "use_double_wide_mlp": True, "enable_moe_block": True,
+        "num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 32, "hidden_size_per_layer_input": 8,
+        "vocab_size_per_layer_input": 128, "layer_types": ["sliding_attention", "full_attention"] * 2,
+    },
     "phi3": {"pad_token_id": 0}, "gpt_oss": {"head_dim": 16, "sliding_window": 64, **_LOCAL},
     "llama4_text": {
         "head_dim": 16, "attention_chunk_size": 64, "intermediate_size_mlp": 80, "interleave_moe_layer_step": 2,

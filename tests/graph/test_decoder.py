@@ -1,6 +1,7 @@
 """Graphs of language models by their numbers: constants are what is resident, whatever the architecture."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,10 @@ def test_positions_bound_the_sequence() -> None:
     with pytest.raises(GraphError, match="gpt2: sequence is 1025, but there are 1024 positions"):
         load_graph("gpt2", sequence=1025, phase="decode")
     assert load_graph("gpt2-xl", cache="f16", phase="decode").name == "gpt2-xl-decode"
+
+
+def test_a_layer_that_shares_a_cache_which_no_layer_holds() -> None:
+    base = from_config(TINY)
+    layers = tuple(replace(layer, kv_heads=0) for layer in base.layers)
+    graph = decoder(replace(base, layers=layers), 1, 64, "decode")
+    assert graph.model_bytes == pytest.approx(base.bytes, rel=0.01)

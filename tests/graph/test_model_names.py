@@ -51,6 +51,20 @@ def test_parameters_are_the_published_ones(name: str, count: int) -> None:
     assert load_language_model(name).parameters == count
 
 
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [("gemma-4-31b", 30.7), ("gemma-4-26b-a4b", 25.2), ("gemma-4-e2b", 4.6), ("gemma-4-e4b", 7.46)],
+)
+def test_parameters_that_are_published_in_short(name: str, billions: float) -> None:
+    assert load_language_model(name).parameters / 1e9 == pytest.approx(billions, rel=0.005)
+
+
+def test_layers_that_share_caches_hold_none() -> None:
+    layers = load_language_model("gemma-4-e2b").layers
+    assert [layer.kv_heads for layer in layers] == [1] * 15 + [0] * 20
+    assert {(layer.window, layer.key_size) for layer in layers[:15]} == {(512, 256), (0, 512)}
+
+
 def test_every_model_states_its_positions() -> None:
     models = [load_language_model(name) for name in model_names()]
     assert all(0 < model.positions <= 10_485_760 for model in models)

@@ -24,11 +24,14 @@ def attention(run: Run, at: str, x: Value, layer: Layer, stock: Stock) -> Value 
 
 
 def heads(run: Run, own: str, x: Value, layer: Layer, stock: Stock) -> Value | None:
-    """Attention with grouped heads, to own keys or, in a layer without a cache, to those of the layer before it."""
-    source = layer if layer.kv_heads or run.shared is None else run.shared[0]
-    a, k, d, v = layer.heads, layer.kv_heads, source.key_size, source.value_size
-    inner = x.tensor.shape[-1]
+    """Attention with grouped heads, to own keys or, in a layer without a cache, to those of one with heads as wide."""
+    inner, a, k = x.tensor.shape[-1], layer.heads, layer.kv_heads
     q_rows, k_rows, v_rows, all_rows = (stock.rows(f"attn_{part}", inner) for part in ("q", "k", "v", "qkv"))
+    before = next((one[0] for size, one in run.shared.items() if q_rows == a * size), None)
+    source = layer if k else before
+    if source is None:
+        return None
+    d, v = source.key_size, source.value_size
     fused = k > 0 and all_rows == (a + k) * d + k * v
     apart = q_rows in (a * d, 2 * a * d) and (k == 0 or (k_rows, v_rows) == (k * d, k * v))
     if a * d * v == 0 or not (fused or apart) or not stock.rows("attn_output", a * v):
@@ -70,10 +73,9 @@ def _attended(run: Run, own: str, q: Value, keys: list[Value], layer: Layer, sto
     extra = stock.take("attn_sinks", own + "sinks")
     if keys:
         held = run.held(own, layer)
-        run.shared = layer, keys, held
+        run.shared[layer.key_size] = layer, keys, held
     else:
-        assert run.shared is not None
-        source, keys, held = run.shared
+        source, keys, held = run.shared[q.tensor.shape[-1]]
         if held and run.shape.phase == "decode":
             return read_cache(run.net, own, q, held, extra, source.value_size)
         held, layer = [], source

@@ -66,7 +66,8 @@ class Run:
     allocated: bool
     rotary: bool
     tables: tuple[Tensor, ...] = ()
-    shared: tuple[Layer, list[Value], list[Tensor]] | None = field(default=None, init=False)  # last keys, their cache
+    shared: dict[int, tuple[Layer, list[Value], list[Tensor]]] = field(default_factory=dict, init=False)
+    """Width of heads -> the last layer with its own keys, these, and their cache."""
 
     def held(self, own: str, layer: Layer) -> list[Tensor]:
         """Caches of the keys and values of a layer."""
