@@ -1,6 +1,7 @@
 """Language models by name or from a file of any supported format."""
 
 import os
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -86,7 +87,9 @@ def _by_written_name(text: str, quant: str) -> LanguageModel:
     said = written(text)
     found = resolve(said, _known())
     if not found:
-        raise unknown_name("language model", text, _known())
+        letters = re.match("[a-z]*", said.plain)[0]  # type: ignore[index]
+        family = [name for name in _known() if letters and name.startswith(letters)]
+        raise unknown_name("language model", text, family or _known())
     if len(found) > 1:
         more = f" and {len(found) - 6} others" if len(found) > 6 else ""
         raise UnknownName(f"several language models are named like {shown(text)}: {', '.join(found[:6])}{more}")
