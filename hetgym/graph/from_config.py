@@ -77,7 +77,8 @@ def _model(keys: Keys, architecture: Architecture, family: str, name: str) -> La
     hidden, count = keys.hidden, keys.layers
     for key in architecture.needs:
         keys.whole(key)
-    words, positions = keys.whole("vocab_size"), keys.whole(*_POSITIONS, most=1 << 30)
+    words = keys.whole("vocab_size")
+    positions = keys.whole(*_POSITIONS, default=None if architecture.places else 0, most=1 << 30)
     kinds = layer_kinds(keys, architecture, count)
     layers = tuple(_layer(keys, architecture, i, kinds[i]) for i in range(count))
     table = [Weight("token_embd.weight", (words, hidden))]
@@ -88,8 +89,9 @@ def _model(keys: Keys, architecture: Architecture, family: str, name: str) -> La
     head = norm("output_norm", hidden, architecture.bias)
     head += [Weight("output.bias", (words,))] if keys.flag(architecture.head_bias) else []
     head += [] if tied else [Weight("output.weight", (words, hidden))]
-    notes = (_assumed(keys, family),) if keys.assumed else ()
-    return LanguageModel(name, family, hidden, words, layers, tuple(table), tuple(head), tied, positions, notes)
+    notes = [_assumed(keys, family)] if keys.assumed else []
+    notes += [] if positions else [f"{keys.where} does not state the longest context."]
+    return LanguageModel(name, family, hidden, words, layers, tuple(table), tuple(head), tied, positions, tuple(notes))
 
 
 def _assumed(keys: Keys, family: str) -> str:

@@ -96,9 +96,7 @@ def _model(header: Header, tensors: Mapping[str, Stored], name: str) -> Language
     head += [] if tied else [outside.pop("output.weight")]
     norms = [weight for key, weight in outside.items() if key.startswith("output_norm")]
     table += [weight for key, weight in outside.items() if not key.startswith("output_norm")]
-    positions = pairs.one("context_length")
-    if not positions:
-        raise GraphError(f"{header.where}: {pairs.family}.context_length is 0")
+    positions = pairs.one("context_length", 0)
     windows = _windows(pairs, count)
     kv = pairs.each("attention.head_count_kv", count, pairs.one("attention.head_count"))
     heads = pairs.each("attention.head_count", count)

@@ -137,7 +137,7 @@ class LanguageModel:
         table: the weights before the layers: words, positions.
         head: the weights after them: the last norm, and the product that scores words unless it is tied.
         tied: whether the table of words scores the words, too.
-        positions: longest context that the model was made for.
+        positions: longest context that the model was made for; 0 if it is unknown.
         notes: sentences about what its numbers rest on beside the file.
     """
 

@@ -48,6 +48,13 @@ def test_defaults_that_published_files_rely_on() -> None:
     assert not from_config(CONFIGS["gemma-3-27b"]).notes
 
 
+def test_an_unknown_longest_context_is_said() -> None:
+    found = from_config({**CONFIGS["llama-3.1-8b"], "max_position_embeddings": None})
+    assert found.positions == 0 and found.notes == ("config does not state the longest context.",)
+    with pytest.raises(GraphError, match="a gpt2 model needs the missing keys max_position_embeddings"):
+        from_config({**CONFIGS["gpt2"], "n_positions": None, "n_ctx": None})  # its table has a row for each
+
+
 @pytest.mark.parametrize("key", ["n_positions", "seq_length", "n_ctx", "max_seq_len", "max_sequence_length"])
 def test_keys_of_positions(key: str) -> None:
     assert from_config(CONFIGS["llama-3.1-8b"] | {"max_position_embeddings": None, key: 4096}).positions == 4096
@@ -89,7 +96,6 @@ def test_only_experts_are_mxfp4() -> None:
             {"intermediate_size": None, "vocab_size": None},
             "config: a llama model needs the missing keys vocab_size, intermediate_size",
         ),
-        ({"max_position_embeddings": None}, "config: a llama model needs the missing keys max_position_embeddings"),
         ({"num_hidden_layers": 10**9}, "config: num_hidden_layers is 1000000000; it must be a whole number, 1 to 1000"),
         ({"hidden_size": "4096"}, "config: hidden_size is '4096'; it must be a whole number, 1 to 16777216"),
         ({"num_attention_heads": 33}, "config: 33 heads do not divide hidden_size 4096; state head_dim"),

@@ -159,8 +159,7 @@ LLAMA = {"general.architecture": "llama", "llama.block_count": 1}
         (header({"general.architecture": "llama"}, ONE) + bytes(999), "llama.block_count is missing"),
         (header(LLAMA | {"llama.block_count": 1 << 30}, ONE) + bytes(999), "1073741824 layers"),
         (header(LLAMA, ONE) + bytes(999), "it lacks a tensor of layer 0"),
-        (header(LLAMA, [*ONE, LAYER]) + bytes(999), "llama.context_length is missing"),
-        (header(LLAMA | {"llama.context_length": 0}, [*ONE, LAYER]) + bytes(999), "llama.context_length is 0"),
+        (header(LLAMA, [*ONE, LAYER]) + bytes(999), "llama.attention.head_count is missing"),
     ],
 )
 def test_hostile_headers(tmp_path: Path, data: bytes, message: str) -> None:
