@@ -39,6 +39,8 @@ def slot_rate(board: Board, lanes: int = 0, generation: int = 0) -> tuple[float,
     """
     own = generation_of(board)
     width, speed = min(lanes or board.pcie_lanes, board.pcie_lanes), min(generation or own, own)
+    if board.pcie > 2 * pcie_rate(GENERATIONS[6], 16):
+        return board.pcie, "NVLink-C2C"
     kind = f"PCIe {speed}.0 x{width}"
     if (width, speed) == (board.pcie_lanes, own):
         return board.pcie, kind

@@ -13,15 +13,22 @@ GIB = 2**30
 SHEETS = {board.name: board for board in shipped_boards()}
 
 LAWS = {
-    r"GTX 10\d0( TI)?|P40": {"float16": 1 / 64, "int8": 4},
+    r"GTX 10\d0( TI)?|P40|P4|P[2456]000|TITAN X.*": {"float16": 1 / 64, "int8": 4},
     r"GTX 16\d0.*": {"float16": 2, "int8": 4},
     r"RTX 20[678]0.*": {"float16": 4, "int8": 16},
     r"RTX 30\d0.*": {"float16": 2, "bfloat16": 2, "int8": 8},
     r"RTX [45]0[5-9]0.*": {"float16": 2, "bfloat16": 2, "float8": 4, "int8": 8},
-    r"RTX A\d000.*|RTX A4500|A10|A40": {"float16": 4, "bfloat16": 4, "int8": 8},
-    r"RTX \d{4} ADA|RTX PRO 6000.*": {"float16": 4, "bfloat16": 4, "float8": 8, "int8": 8},
-    r"RX 6\d00 XT": {"float16": 2, "int8": 4},
-    r"RX 7\d00 .*": {"float16": 2, "bfloat16": 2, "int8": 2},
+    r"L20|L40": {"float16": 2, "bfloat16": 2, "float8": 4, "int8": 4},
+    r"A30|A800.*": {"float64": 0.5, "float16": 16, "bfloat16": 16, "int8": 32},
+    r"H800.*": {"float16": 14.8, "bfloat16": 14.8, "float8": 29.6, "int8": 29.6},
+    r"QUADRO RTX .*|RTX 8000|TITAN RTX": {"float16": 8, "int8": 16},
+    r"RTX A\d000.*|RTX A[45]500|A10|A40|A2": {"float16": 4, "bfloat16": 4, "int8": 8},
+    r"RTX \d{4} (SFF )?ADA|RTX PRO .*": {"float16": 4, "bfloat16": 4, "float8": 8, "int8": 8},
+    r"RX 6\d[05]0( XT)?|PRO W6800|VII|MI60": {"float16": 2, "int8": 4},
+    r"RX 7\d00( .*)?|PRO W7\d00": {"float16": 2, "bfloat16": 2, "int8": 2},
+    r"RX 90\d0": {"float16": 4, "bfloat16": 4, "float8": 8, "int8": 8},
+    r"MI3(00A|25X)": {"float16": 8, "bfloat16": 8, "float8": 16, "int8": 16},
+    r"ARC (A380|A580|A750|B570|PRO B50)": {"float16": 8, "bfloat16": 8, "int8": 16},
     r"M[1-5]( .*)?": {"float16": 1},
 }
 """Boards by name, and their dense rates as multiples of float32."""
@@ -94,6 +101,21 @@ PRODUCTS = {
     "Apple M4 Max": "M4 MAX 32 CORE",
     "Apple M4 Max 40 core": "M4 MAX 40 CORE",
     "Intel(R) Arc(TM) A770 Graphics": "ARC A770",
+    "NVIDIA GeForce RTX 4090 Laptop GPU": "RTX 4090 LAPTOP",
+    "NVIDIA GeForce RTX 3070 Ti Laptop GPU": "RTX 3070 TI LAPTOP",
+    "NVIDIA GeForce RTX 4090 D": "RTX 4090 D",
+    "Quadro RTX 6000": "QUADRO RTX 6000",
+    "Quadro RTX 8000": "RTX 8000",
+    "NVIDIA TITAN X (Pascal)": "TITAN X PASCAL",
+    "NVIDIA H100 NVL": "H100 NVL",
+    "NVIDIA GH200 480GB": "GH200",
+    "AMD Radeon PRO W7900": "PRO W7900",
+    "12th Gen Intel(R) Core(TM) i7-12700K": "I7-12700K",
+    "AMD Ryzen 9 7950X3D 16-Core Processor": "RYZEN 9 7950X3D",
+    "AMD Ryzen Threadripper PRO 5975WX 32-Cores": "THREADRIPPER PRO 5975WX",
+    "AMD EPYC 9454P 48-Core Processor": "EPYC 9454P",
+    "Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz": "XEON E5-2680 V4",
+    "Intel(R) Core(TM) Ultra 9 285K": "ULTRA 9 285K",
 }
 
 
@@ -105,9 +127,9 @@ def test_products_are_found_by_their_names(product: str) -> None:
 @pytest.mark.parametrize(
     "product",
     [
-        "NVIDIA GeForce RTX 3050 Ti", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 D",
-        "NVIDIA GeForce RTX 5070 Ti Laptop GPU", "Quadro RTX 6000", "NVIDIA H100 NVL", "Apple M9 Max",
-        "NVIDIA GeForce RTX 4060 Ti 24GB", "Intel(R) Xeon(R) CPU @ 2.20GHz",
+        "NVIDIA GeForce RTX 3050 Ti", "NVIDIA GeForce RTX 4060 Ti Laptop GPU", "NVIDIA GeForce RTX 4080 D",
+        "NVIDIA RTX 6000", "NVIDIA L40G NVL", "Apple M9 Max", "Intel(R) Xeon(R) CPU E5-2697 v5",
+        "NVIDIA GeForce RTX 4060 Ti 24GB", "Intel(R) Xeon(R) CPU @ 2.20GHz", "AMD Ryzen 5 PRO 3600",
     ],
 )  # fmt: skip
 def test_another_product_is_not_taken_for_a_board(product: str) -> None:
@@ -134,12 +156,57 @@ def test_a_sheet_of_the_user_comes_before_that_of_the_package() -> None:
     [
         ("3090", "RTX 3090"), ("2080Ti", "RTX 2080 TI"), ("RTX4070TiSuper", "RTX 4070 TI SUPER"),
         ("7900xtx", "RX 7900 XTX"), ("H100", "H100 PCIE"), ("A100", "A100 PCIE 40GB"), ("B580", "ARC B580"),
-        ("4090 turbo", None), ("30", None), ("", None),
+        ("4090 turbo", None), ("30", None), ("", None), ("4090 mobile", "RTX 4090 LAPTOP"), ("Tesla P40", "P40"),
+        ("RTX PRO 6000 Blackwell", "RTX PRO 6000"), ("RTX 6000 Blackwell", None), ("RTX 6000", None),
+        ("Quadro RTX 6000", "QUADRO RTX 6000"), ("RTX 6000 Ada", "RTX 6000 ADA"), ("A100 SXM 80GB", "A100 SXM4 80GB"),
+        ("H100 SXM5", "H100 HBM3"), ("AI MAX 395", "RYZEN AI MAX 395"), ("Jetson Orin", "JETSON AGX ORIN"),
+        ("Orin NX", "JETSON ORIN NX"), ("2060", "RTX 2060"), ("W7900", "PRO W7900"), ("9070", "RX 9070"),
+        ("i9-10900X", "I9-10900X"), ("7950X", "RYZEN 9 7950X"), ("Ryzen 7 7950X", None), ("14900K", "I9-14900K"),
+        ("12700", "I7-12700"), ("i5-12700", None), ("EPYC 7402", "EPYC 7402"), ("9454P", "EPYC 9454P"),
+        ("Threadripper 3960X", "THREADRIPPER 3960X"), ("E5-2680 v4", "XEON E5-2680 V4"), ("E5-2680 v9", None),
+        ("Ryzen 7 5800X3D", "RYZEN 7 5800X3D"), ("3600", None), ("Ryzen 5 3600", "RYZEN 5 3600"), ("7600", "RX 7600"),
+        ("9900X", "RYZEN 9 9900X"), ("i9-9900X", "I9-9900X"), ("285K", "ULTRA 9 285K"),
+        ("Core i7-12700KF", "I7-12700KF"), ("7402", None), ("Ryzen 7402", None), ("9654 EPYC", "EPYC 9654"),
     ],
 )  # fmt: skip
 def test_people_leave_out_the_series(said: str, name: str | None) -> None:
     found = said_board(said, ())
     assert (found.name if found else None) == name
+
+
+def test_every_board_is_found_by_its_own_name_and_none_is_named_twice() -> None:
+    assert len(SHEETS) == len(shipped_boards())
+    for board in shipped_boards():
+        assert said_board(board.name, ()) is board and said_board(board.name.lower(), ()) is board
+        model = board.named("x").model
+        if words(board.name) <= words(model):
+            assert find_board(model, "", (), "f").named("x").model == model
+
+
+@pytest.mark.parametrize("suffix", ["TI", "SUPER", "XTX", "LAPTOP", "D", "NVL", "PRO", "ULTRA", "ADA"])
+def test_a_neighbour_of_a_board_is_itself_or_unknown(suffix: str) -> None:
+    for board in shipped_boards():
+        found = said_board(f"{board.name} {suffix}", ())
+        assert found is None or suffix in words(found.name), (board.name, found)
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "peak", "bandwidth"),
+    [
+        ("RYZEN 9 7950X", 16, 2.304e12, 83.2e9), ("EPYC 7402", 24, 2.1504e12, 204.8e9),
+        ("I9-14900K", 24, 1.4336e12, 89.6e9), ("EPYC 9454P", 48, 4.224e12, 460.8e9),
+        ("THREADRIPPER 3960X", 24, 2.9184e12, 102.4e9), ("XEON E5-2680 V4", 14, 1.0752e12, 76.8e9),
+    ],
+)  # fmt: skip
+def test_processors_by_cores_clock_and_channels(name: str, cores: int, peak: float, bandwidth: float) -> None:
+    device = SHEETS[name].named("cpu")
+    assert (device.processors, device.memory_bandwidth) == (cores, pytest.approx(bandwidth))
+    assert device.peak_flops["float32"] == pytest.approx(peak)
+
+
+def test_capacities_are_those_that_drivers_report() -> None:
+    reported = {"T4": 15360, "A100 SXM4 80GB": 81920, "H100 HBM3": 81559, "L40S": 46068, "L4": 23034, "H200": 143771}
+    assert {name: SHEETS[name].named("x").memory_capacity / 2**20 for name in reported} == reported
 
 
 def test_every_sheet_has_a_source_with_its_date_or_its_document() -> None:

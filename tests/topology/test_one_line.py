@@ -130,7 +130,7 @@ def test_a_model_that_two_devices_of_one_memory_cannot_hold_is_refused() -> None
 REFUSED = {
     "RTX 3050 Ti": "no data sheet of 'RTX 3050 TI'",
     "RTX 3080 Ti Super": "no data sheet of",
-    "RTX 4090 Laptop": "unknown word 'LAPTOP'; did you mean 'RTX 4090'",
+    "RTX 4060 Ti Laptop": "no data sheet of 'RTX 4060 TI LAPTOP'; did you mean 'RTX 4060 LAPTOP'",
     "3909+2080Ti": "unknown word '3909'; did you mean 'RTX 3090'",
     "3090 1e99GB": "unknown word '1E99GB'",
     "3090, 64GB turbo": "unknown word 'TURBO'",

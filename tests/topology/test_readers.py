@@ -106,7 +106,7 @@ BAD = {
         "names no product",
     ),
     "laptop": (
-        nvidia_query("01", "NVIDIA GeForce RTX 3070 Ti Laptop GPU", "24A0", "4", "8x", "N/A"),
+        nvidia_query("01", "NVIDIA GeForce RTX 3090 Ti Laptop GPU", "24A0", "4", "8x", "N/A"),
         "no data sheet of",
     ),
     "many": (nvidia_query("01", "NVIDIA GeForce RTX 3090", "2204", "4", "16x", "N/A") * 257, "more than 256 devices"),
