@@ -12,7 +12,7 @@ from hetgym.measurements import Dataset
 from hetgym.platform import Platform, load_platform, platform_names
 from hetgym.topology.boards import Board
 from hetgym.topology.descriptions import hwloc, nccl
-from hetgym.topology.line_machine import line_machine
+from hetgym.topology.line_machine import line_platform
 from hetgym.topology.machine import Machine
 from hetgym.topology.nvidia_query import nvidia_query
 from hetgym.topology.nvidia_smi import nvidia_smi
@@ -137,5 +137,5 @@ def find_platform(
     if isinstance(platform, str) and names_a_machine(text) and not text.endswith((".yaml", ".yml")):
         if gpu:
             raise PlatformError(f"{shown(text)}: a line names its devices itself; leave gpu out")
-        return line_machine(text, boards, cpus).platform(name or " ".join(plain(text).split()), boards)
+        return line_platform(text, boards, cpus, name or " ".join(plain(text).split()))
     return load_platform(text)

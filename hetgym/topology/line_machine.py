@@ -1,101 +1,160 @@
-"""The machine that a line names, with an assumption for all that it does not state."""
+"""The machines that a line names, with an assumption for all that it does not state."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from hetgym._sums import summed
 from hetgym.errors import PlatformError, shown
-from hetgym.topology.boards import Board, words
-from hetgym.topology.machine import MOST_DEVICES, Cpu, Gpu, Machine
-from hetgym.topology.one_line import Item, items_of, product_of
-
-CHANNELS = 2
-"""Channels of memory of a machine that does not state them: those of desktop processors."""
-
-TRANSFERS = {"": 3200.0, "2": 800.0, "3": 1600.0, "4": 3200.0, "5": 5600.0}
-"""Generation of DDR -> transfers of a channel that does not state them [MT/s]; empty for a memory of unknown kind."""
+from hetgym.platform import Platform
+from hetgym.topology.boards import Board, said_board, words
+from hetgym.topology.line_cpu import Part, cpus_of, family_of
+from hetgym.topology.machine import MOST_DEVICES, Gpu, Machine
+from hetgym.topology.network import Network, joined
+from hetgym.topology.one_line import Item, product_of, sections_of
 
 SAME_SIZE = 0.1
 """Share by which a stated memory may differ from that of the data sheet, and still be the same in other units."""
 
 
-@dataclass(frozen=True)
-class _Part:
-    """An item with a product, and its board."""
+def line_platform(line: str, boards: Sequence[Board] = (), cpus: bool = True, name: str = "") -> Platform:
+    """The platform of a line: a machine, or several that a network joins.
 
-    item: Item
-    board: Board
-
-    @property
-    def is_cpu(self) -> bool:
-        return self.board.device.get("kind") == "cpu"
-
-    @property
-    def has_memory(self) -> bool:
-        """Whether its memory is the machine's: that of a CPU, or of a chip with unified memory."""
-        return self.is_cpu or bool(self.board.device.get("memory_pool"))
-
-
-def line_machine(line: str, boards: Sequence[Board] = (), cpus: bool = True) -> Machine:
-    """The machine of a line.
+    ``|`` separates machines, and so does each chip whose memory is also the CPU's, where a line names several.
 
     Args:
         boards: data sheets of devices that the package has none of.
-        cpus: False to leave out the CPU.
+        cpus: False to leave out the CPUs.
+        name: name of the platform; the line by default.
+
+    Raises:
+        PlatformError: see :func:`line_machine`; or a network and a single machine, or two networks.
+    """
+    nodes, networks = _nodes(line, boards)
+    machines = [_machine(line, node, boards, cpus) for node in nodes]
+    if len(set(networks)) > 1 or (networks and len(machines) == 1):
+        raise PlatformError(
+            f"{shown(line)}: it states {len(networks)} networks and {len(machines)} machines; one network joins "
+            "several, as in '2x M2 Ultra 192GB, 10GbE'"
+        )
+    found = [machine.platform(name or line, boards) for machine in machines]
+    if len(found) == 1:
+        return found[0]
+    return joined(name or line, found, Network.named(*networks[0]) if networks else Network())
+
+
+def line_machine(line: str, boards: Sequence[Board] = (), cpus: bool = True) -> Machine:
+    """The machine of a line that names one.
 
     Raises:
         PlatformError: an unknown word, a figure that is impossible or stated twice, no device or more than
-            :data:`~hetgym.topology.machine.MOST_DEVICES`, memory of the machine in the item of a card, or ``nvlink``
-            without two equal boards that have it.
+            :data:`~hetgym.topology.machine.MOST_DEVICES`, memory of the machine in the item of a card, ``nvlink``
+            without two equal boards that have it, or several machines.
 
     >>> machine = line_machine("2x RTX 3090 nvlink, 64GB DDR5-5600")
     >>> machine.nvlinks, machine.cpus[0].bandwidth
     ({(0, 1): 4}, 89600000000.0)
     """
-    items = items_of(line)
-    parts = [_Part(item, product_of(item, boards, line)) for item in items if item.product]
-    if not parts:
+    nodes, _ = _nodes(line, boards)
+    if len(nodes) != 1:
+        raise PlatformError(f"{shown(line)}: it names {len(nodes)} machines, expected one")
+    return _machine(line, nodes[0], boards, cpus)
+
+
+def _nodes(line: str, boards: Sequence[Board]) -> tuple[list[list[Part]], list[tuple[str, ...]]]:
+    """The parts of each machine, and the figures of networks."""
+    nodes: list[list[Part]] = []
+    networks = []
+    for items in sections_of(line):
+        networks += [item.figures["network"] for item in items if "network" in item.figures]
+        items = [item for item in items if item.product or item.figures.keys() != {"network"}]
+        parts = [_part(item, boards, line) for item in items]
+        nodes += _chips(parts) if parts else []
+        if summed(part.item.count for node in nodes for part in node if part.board) > MOST_DEVICES:
+            raise PlatformError(f"{shown(line)}: it names more than {MOST_DEVICES} devices")
+    if not nodes:
         raise PlatformError(f"{shown(line)}: it names no device; write one such as '2x RTX 3090, 64GB DDR5-5600'")
-    if summed(part.item.count for part in parts) > MOST_DEVICES:
-        raise PlatformError(f"{shown(line)}: it names more than {MOST_DEVICES} devices")
-    machine = _of_machine(items, parts, line)
-    cards = [part for part in parts if not part.is_cpu]
+    return nodes, networks
+
+
+def _part(item: Item, boards: Sequence[Board], line: str) -> Part:
+    if not item.product:
+        return Part(item, None)
+    return family_of(item) or Part(item, product_of(item, boards, line))
+
+
+def _chips(parts: list[Part]) -> list[list[Part]]:
+    """A machine for each chip with unified memory, with the items behind it, if there are several; else one."""
+    chips = [k for k, part in enumerate(parts) if part.is_unified]
+    count = summed(parts[k].item.count for k in chips)
+    if not 1 < count <= MOST_DEVICES:
+        return [parts]
+    nodes = []
+    for first, end in pairwise([0, *chips[1:], len(parts)]):
+        chip = next(k for k in chips if first <= k < end)
+        one = [
+            *parts[first:chip],
+            replace(parts[chip], item=replace(parts[chip].item, count=1)),
+            *parts[chip + 1 : end],
+        ]
+        nodes += [one] * parts[chip].item.count
+    return nodes
+
+
+def _machine(line: str, parts: Sequence[Part], boards: Sequence[Board], cpus: bool) -> Machine:
+    """A machine of its parts."""
+    machine = _of_machine(parts, line)
+    parts = [_sized(part, machine, boards) for part in parts]
+    cards = [part for part in parts if part.board and not part.is_cpu]
     gpus = [_gpu(part, machine) for part in cards for _ in range(part.item.count)]
-    known = [part.board for part in cards for _ in range(part.item.count)]
+    known = [part.board for part in cards for _ in range(part.item.count) if part.board]
     switched = {k: board.nvlinks for k, board in enumerate(known) if _switched(board) and len(known) > 1}
     nvlinks = _nvlinks(known, line) if "nvlink" in machine.figures and not switched else {}
-    found, assumed = _cpus(parts, machine) if cpus or not gpus else ((), [])
+    if not gpus and not machine.memory:
+        raise PlatformError(
+            f"{shown(line)}: it names no GPU and no memory; write '2x RTX 3090', or '7950X, 64GB DDR5-6000'"
+        )
+    found, assumed = cpus_of(parts, machine) if cpus or not gpus else ((), [])
     alone = len(gpus) - 2 * len(nvlinks) - len(switched)
-    note = "; ".join([*assumed, *_assumed(cards, machine, alone, bool(switched))])
+    note = "; ".join([*assumed, *(_assumed(cards, machine, alone, bool(switched)) if cards else [])])
     return Machine(line, tuple(gpus), found, nvlinks=nvlinks, switched=switched, note=note)
 
 
-def _of_machine(items: Sequence[Item], parts: Sequence[_Part], line: str) -> Item:
+def _sized(part: Part, machine: Item, boards: Sequence[Board]) -> Part:
+    """A part; the memory of the machine tells apart chips of one name that share it."""
+    found = said_board(part.item.product, boards, machine.memory) if part.is_unified and machine.memory else None
+    return replace(part, board=found) if found else part
+
+
+def _of_machine(parts: Sequence[Part], line: str) -> Item:
     """Figures that hold for the whole machine, as an item of their own."""
     figures: dict[str, tuple[str, ...]] = {}
     count = 1
-    owners = {part.item.text: part for part in parts}
-    for item in items:
-        part = owners.get(item.text) if item.product else None
+    for part in parts:
+        item = part.item
         if "nvlink" in item.figures:
             figures["nvlink"] = item.figures["nvlink"]
         own = {key: value for key, value in item.figures.items() if key in ("memory", "ddr", "channels")}
-        if part is not None and not part.has_memory:
+        if part.board is not None and not part.has_memory:
             if {"ddr", "channels"} & own.keys():
                 raise PlatformError(
                     f"{shown(line)}: {shown(item.text)} mixes card and memory; separate them by a comma"
                 )
             continue
-        stated = own if part is not None else dict(item.figures)
-        if twice := (figures.keys() & stated.keys()) - {"nvlink"}:
-            raise PlatformError(f"{shown(line)}: it states {min(twice)} of the machine twice")
+        stated: Mapping[str, tuple[str, ...]] = own if part.board is not None else item.figures
+        if twice := (figures.keys() & stated.keys()) - {"nvlink", "network"}:
+            raise PlatformError(
+                f"{shown(line)}: it states {min(twice)} of the machine twice; separate machines by '|', as in "
+                "'2x 3090, 64GB | M2 Max 64GB'"
+            )
         figures |= stated
-        count = item.count if "memory" in stated and part is None else count
+        count = item.count if "memory" in stated and part.board is None else count
     return Item(line, "", count, figures)
 
 
-def _gpu(part: _Part, machine: Item) -> Gpu:
+def _gpu(part: Part, machine: Item) -> Gpu:
     """A device of an item; slots that it does not state are those of the machine, and then of the board."""
+    assert part.board is not None
     memory = machine.memory if part.has_memory else part.item.memory
     capacity = part.board.named("x").memory_capacity
     if abs(memory / capacity - 1) < SAME_SIZE:
@@ -106,29 +165,7 @@ def _gpu(part: _Part, machine: Item) -> Gpu:
     )  # fmt: skip
 
 
-def _cpus(parts: Sequence[_Part], machine: Item) -> tuple[tuple[Cpu, ...], list[str]]:
-    """The CPUs, and assumptions about them: those that the line names, else one of no name if it states a memory."""
-    named = [part.board for part in parts if part.is_cpu for _ in range(part.item.count)]
-    if not named and (not machine.memory or any(part.has_memory for part in parts)):
-        return (), []
-    kind = machine.figures.get("ddr", ("", ""))[0]
-    transfers, channels = machine.transfers or TRANSFERS.get(kind, TRANSFERS[""]), machine.channels or CHANNELS
-    bandwidth = 0.0 if named and not machine.channels else channels * 8 * transfers * 1e6
-    memory = f"{channels} channels of DDR{kind or '4'}-{transfers:.0f}"
-    source = "" if named else f"an assumption; 8 cores x 2 FMA x 8 lanes x 2 x 2.9 GHz; {memory}"
-    found = tuple(
-        Cpu(socket, name, machine.memory / max(1, len(named)), bandwidth=bandwidth, source=source)
-        for socket, name in enumerate([board.name for board in named] or ["GENERIC CPU"])
-    )
-    assumed = [] if named else ["a CPU of eight cores is assumed"]
-    if bandwidth and not (machine.channels and machine.transfers):
-        assumed.append(f"{memory} are assumed")
-    if len(named) > 1:
-        assumed.append("all cards are assumed on the first socket")
-    return found, assumed
-
-
-def _assumed(cards: Sequence[_Part], machine: Item, alone: int, switched: bool) -> list[str]:
+def _assumed(cards: Sequence[Part], machine: Item, alone: int, switched: bool) -> list[str]:
     """Assumptions about slots and links, if ``alone`` cards have no NVLink."""
     slots = [part.item for part in cards if not part.has_memory]
     unknown = [

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import PurePath
 
 from hetgym.device import Device, Link
@@ -44,7 +44,7 @@ class Cpu:
     socket: int  # its number
     name: str  # name of the product
     memory: float = 0.0  # its memory [byte]; 0 for that of the board
-    cores: int = 0  # number of its cores; 0 if it is unknown
+    cores: int = 0  # number of its cores; 0 for those of the board
     bandwidth: float = 0.0  # bandwidth of its memory [byte/s]; 0 for that of the board
     pool: str = ""  # name of the memory that it shares with a GPU; empty for memory of its own
     source: str = ""  # the source of memory and bandwidth, if they are not those of the board
@@ -75,7 +75,7 @@ class Machine:
             raise PlatformError(f"{self.where}: it names no GPU and no CPU; write a platform file instead")
         if len(self.gpus) + len(self.cpus) > MOST_DEVICES:
             raise PlatformError(f"{self.where}: it names more than {MOST_DEVICES} devices")
-        find = partial(find_board, boards=boards, where=self.where)
+        find = cache(partial(find_board, boards=boards, where=self.where))
         known = [find(gpu.name, gpu.pci, memory=gpu.memory) for gpu in self.gpus]
         gpus = [self._gpu(k, gpu, board) for k, (gpu, board) in enumerate(zip(self.gpus, known, strict=True))]
         cpus = self._all_cpus(gpus)
@@ -135,7 +135,7 @@ class Machine:
         links: list[Link] = []
         for cpu, device in zip(cpus, devices, strict=False):
             rate = device.memory_bandwidth
-            links += _both(
+            links += both_ways(
                 device.name, f"host{cpu.socket}", 0.0, rate, MEMORY_SHARE, "host memory", "the CPU's bandwidth"
             )
         behind = {k: f"pcie{g}" for g, group in enumerate(self.shared) for k in group}
@@ -143,12 +143,12 @@ class Machine:
             links += self._gpu_link(self.gpus[k], device, board, behind.get(k, ""))
         for g, group in enumerate(self.shared):
             fastest = max(link.bandwidth for link in links if link.end == f"pcie{g}")
-            links += _both(
+            links += both_ways(
                 f"pcie{g}", f"host{self.gpus[group[0]].socket}", PCIE_LATENCY / 2, fastest, PCIE_SHARE, "PCIe uplink",
                 f"as fast as the fastest link below it, an assumption; {_ASSUMED}",
             )  # fmt: skip
         for one, other in zip(sockets, sockets[1:], strict=False):
-            links += _both(
+            links += both_ways(
                 f"host{one}", f"host{other}", SOCKET_LATENCY, SOCKET_BANDWIDTH, 1.0, "between sockets",
                 "NCCL's constant for AMD sockets (graph/topo.h), taken for any; the latency is an assumption",
             )  # fmt: skip
@@ -158,14 +158,14 @@ class Machine:
         """The link of a GPU to its socket, or to the PCIe switch before it; with shared memory, that memory."""
         host = switch or f"host{gpu.socket}"
         if device.memory_pool:
-            return _both(
+            return both_ways(
                 device.name, host, UNIFIED_LATENCY, device.memory_bandwidth, MEMORY_SHARE, "unified memory",
                 "the memory's bandwidth; share and latency are assumptions",
             )  # fmt: skip
         rate, way = (gpu.pcie, gpu.way) if gpu.pcie else slot_rate(board, gpu.lanes, gpu.generation)
         stated = gpu.pcie or gpu.lanes or gpu.generation
         source = f"{self._file if stated else f'data sheet of {board.name}'}; {_ASSUMED}"
-        return _both(device.name, host, PCIE_LATENCY / (2 if switch else 1), rate, PCIE_SHARE, way, source)
+        return both_ways(device.name, host, PCIE_LATENCY / (2 if switch else 1), rate, PCIE_SHARE, way, source)
 
     def _nvlinks(self, boards: Sequence[Board]) -> list[Link]:
         """Direct NVLinks, or links to the switch if GPUs see more links than a board has."""
@@ -188,19 +188,19 @@ class Machine:
         for (one, other), count in sorted(self.nvlinks.items()):
             if count and not (one in switched and other in switched):
                 rate = min(boards[one].nvlink, boards[other].nvlink) * count
-                links += _both(
+                links += both_ways(
                     f"gpu{one}", f"gpu{other}", NVLINK_LATENCY, rate, NVLINK_SHARE, f"{count} NVLinks",
                     f"{self._file}; data sheet of {boards[one].name}; {_ASSUMED}",
                 )  # fmt: skip
         for k, count in sorted(switched.items()):
-            links += _both(
+            links += both_ways(
                 f"gpu{k}", "nvswitch", NVLINK_LATENCY / 2, boards[k].nvlink * count, NVLINK_SHARE, f"{count} NVLinks",
                 f"{self._file}; data sheet of {boards[k].name}; {_ASSUMED}",
             )  # fmt: skip
         return links
 
 
-def _both(
+def both_ways(
     one: str, other: str, latency: float, bandwidth: float, share: float, kind: str, source: str
 ) -> tuple[Link, Link]:
     """A link in both directions."""
@@ -215,6 +215,9 @@ def _cpu(name: str, cpu: Cpu, board: Board) -> Device:
         changes["memory_capacity"] = float(cpu.memory)
     if cpu.bandwidth:
         changes["memory_bandwidth"] = cpu.bandwidth
+    if cpu.cores and (usual := board.named("x").processors):
+        changes["peak_flops"] = {dtype: x * cpu.cores / usual for dtype, x in board.named("x").peak_flops.items()}
+        changes["processors"] = cpu.cores
     if cpu.pool:
         changes["memory_pool"] = cpu.pool
     return board.named(name, **changes, **({"source": cpu.source} if cpu.source else {}))

@@ -29,7 +29,8 @@ def with_reserve(gpu: Device, where: str) -> Device:
     """
     if gpu.memory_capacity == float("inf"):
         raise PlatformError(
-            f"{where}: {gpu.model or gpu.name} comes with several sizes of memory; state the size, as in 'M2 Max 64GB'"
+            f"{where}: {gpu.model or gpu.name} comes with several sizes of memory; state the size, as in "
+            f"'{gpu.model or gpu.name} 64GB'"
         )
     if not gpu.model.startswith("Apple"):
         return gpu

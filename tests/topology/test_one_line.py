@@ -37,6 +37,19 @@ def rates(platform: Platform) -> dict[str, float]:
         ("1 x p40 and 2 × GTX 1080 Ti", ["Tesla P40", "GeForce GTX 1080 Ti", "GeForce GTX 1080 Ti"], [24, 11, 11]),
         ("RTX3060;arc b580 & mi50 32gb", ["GeForce RTX 3060", "Arc B580", "Instinct MI50 32 GB"], [12, 12, 32]),
         ("NVIDIA RTX A6000 48 GB VRAM", ["RTX A6000"], [48]),
+        ("2x3090", ["GeForce RTX 3090"] * 2, [24, 24]),
+        ("3090 x2 + P40 x3", ["GeForce RTX 3090"] * 2 + ["Tesla P40"] * 3, [24] * 5),
+        ("3090x2", ["GeForce RTX 3090"] * 2, [24, 24]),
+        ("8xA100", ["A100 PCIe 40 GB"] * 8, [40] * 8),
+        ("dual 3090", ["GeForce RTX 3090"] * 2, [24, 24]),
+        ("7900XTX", ["AMD Radeon RX 7900 XTX"], [24]),
+        ("RTX 4090 Laptop", ["RTX 4090 Laptop"], [16]),
+        ("RTX 3080 mobile 16GB", ["RTX 3080 Laptop 16GB"], [16]),
+        ("RX 6600 XT", ["RX 6600 XT"], [8]),
+        ("Mac Studio M2 Ultra 192GB", ["M2 Ultra"], [192]),
+        ("MacBook Pro M3 Max 64GB", ["M3 Max 40 core"], [64]),
+        ("DGX Spark", ["GB10"], [128]),
+        ("Jetson Orin 64GB", ["Jetson AGX Orin"], [64]),
     ],
 )
 def test_cards_and_their_memory(line: str, models: list[str], sizes: list[float]) -> None:
@@ -61,7 +74,55 @@ def test_memory_of_the_machine(line: str, size: float, bandwidth: float, assumed
     found = find_platform(line)
     assert found["cpu"].memory_capacity == size * GIB and found["cpu"].memory_bandwidth == pytest.approx(bandwidth)
     assert assumed in found.description and ("channels of" in found.description) == bool(assumed)
-    assert ("eight cores is assumed" in found.description) == ("EPYC" not in line)
+    assert ("cores is assumed" in found.description) == ("EPYC" not in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "model", "cores", "size", "bandwidth"),
+    [
+        ("64GB ddr5-6000", "CPU that is not named", 8, 64, 96e9),
+        ("7950X, 64GB ddr5-6000", "AMD Ryzen 9 7950X", 16, 64, 96e9),
+        ("Ryzen 9 7950X 16-core 64GB", "AMD Ryzen 9 7950X", 16, 64, 83.2e9),
+        ("3090, i9-10900X, 128GB", "Intel Core i9-10900X", 10, 128, 93.856e9),
+        ("EPYC 7402, 512GB", "AMD EPYC 7402", 24, 512, 204.8e9),
+        ("Threadripper 3960X, 256GB, ddr4-3600", "AMD Ryzen Threadripper 3960X", 24, 256, 115.2e9),
+        ("EPYC, 512GB", "CPU that is not named", 32, 512, 204.8e9),
+        ("Core i9, 64GB ddr5", "CPU that is not named", 8, 64, 89.6e9),
+        ("3090, 32 cores, 64GB", "CPU that is not named", 32, 64, 51.2e9),
+        ("24-core CPU, 64GB quad channel", "CPU that is not named", 24, 64, 102.4e9),
+        ("1TB DDR5-4800 12-channel", "CPU that is not named", 64, 1024, 460.8e9),
+        ("EPYC 9454P, 384GB 6 channels", "AMD EPYC 9454P", 48, 384, 230.4e9),
+    ],
+)
+def test_cpus_by_name_family_or_memory(line: str, model: str, cores: int, size: float, bandwidth: float) -> None:
+    cpu = find_platform(line)["cpu"]
+    assert (cpu.model, cpu.processors, cpu.memory_capacity / GIB) == (model, cores, size)
+    assert cpu.memory_bandwidth == pytest.approx(bandwidth)
+    if model == "CPU that is not named":
+        assert cpu.peak_flops["float32"] == pytest.approx(0.742e12 * cores / 8)
+
+
+@pytest.mark.parametrize(
+    ("line", "models", "kind", "rate"),
+    [
+        ("M2 Ultra 192GB + M3 Max 64GB", ["M2 Ultra", "M3 Max 40 core"], "1 Gbit Ethernet", 0.125e9),
+        ("2x M2 Ultra 192GB, thunderbolt 5", ["M2 Ultra"] * 2, "Thunderbolt 5", 10e9),
+        ("M4 Max, 64GB + M4, 16GB, TB4", ["M4 Max 40 core", "M4"], "Thunderbolt 4", 5e9),
+        ("2x DGX Spark, 200GbE", ["GB10"] * 2, "200 Gbit Ethernet", 25e9),
+        ("3090, 64GB | M2 Max 64GB | 10 Gbit Ethernet", ["RTX 3090", "M2 Max"], "10 Gbit Ethernet", 1.25e9),
+        ("7950X, 64GB | 3090", ["RTX 3090"], "1 Gbit Ethernet", 0.125e9),
+    ],
+)
+def test_machines_that_a_network_joins(line: str, models: list[str], kind: str, rate: float) -> None:
+    found = find_platform(line)
+    gpus = [device for device in found if device.kind == "gpu"]
+    assert all(device.model.endswith(model) for device, model in zip(gpus, models, strict=True))
+    cables = [link for link in found.links if "network" in (link.start, link.end)]
+    assert {(link.kind, link.bandwidth) for link in cables} == {(kind, rate)} and len(cables) == 4
+    assert f"{kind} between machines" in found.description
+    assert ("machines is assumed" in found.description) == (rate == 0.125e9)
+    pools = [device.memory_pool for device in found if device.memory_pool]
+    assert all(pools.count(pool) == 2 for pool in pools)  # a GPU and a CPU of one machine
 
 
 def test_three_cards_in_slots_of_their_own() -> None:
@@ -135,11 +196,12 @@ REFUSED = {
     "3090 1e99GB": "unknown word '1E99GB'",
     "3090, 64GB turbo": "unknown word 'TURBO'",
     "3090 -5GB": "unknown word '-5GB'",
-    "999999x 3090": "states 999999 devices, and a machine has 1 to 256; write '2x RTX 3090'",
+    "999x 3090": "states 999 devices, and a machine has 1 to 256; write '2x RTX 3090'",
     "200x 3090 + 200x 4090": "it names more than 256 devices",
     "0x 3090": "states 0 devices, and a machine has 1 to 256",
-    "3090x4": "and 'RTX 3090 x4' for a card with four lanes",
-    "3090 x3": "states '3': slots have 1, 2, 4, 8, 16 lanes; write '2x RTX 3090' for two cards",
+    "3090x4": "'3090X4' may be a count or lanes; write '2x RTX 3090' for two cards",
+    "2x 3090 x3": "states '3': slots have 1, 2, 4, 8, 16 lanes; write '2x RTX 3090' for two cards",
+    "3090 x0": "states 0 devices, and a machine has 1 to 256",
     "3090 x4 x8": "states X4 and X8; separate items by commas",
     "3090, PCIe 9": "states '9': PCIe has the generations 1 to 6",
     "3090, 64GB, 32GB": "it states memory of the machine twice",
@@ -153,8 +215,17 @@ REFUSED = {
     "4090+5090 nvlink": "an NVLink joins two equal boards that have one; RTX 4090 has none, RTX 5090 has none",
     "3090+3090 Ti nvlink": "an NVLink joins two equal boards that have one; RTX 3090 has 4",
     "M2 Max": "Apple M2 Max comes with several sizes of memory; state the size",
-    "2x M2 Max 64GB": "2 of its chips share memory with a CPU; describe one machine at a time",
-    "64GB DDR5": "it names no device; write one such as '2x RTX 3090, 64GB DDR5-5600'",
+    "2x M2 Max": "Apple M2 Max comes with several sizes of memory; state the size, as in 'Apple M2 Max 64GB'",
+    "Strix Halo": "comes with several sizes of memory; state the size, as in 'AMD Ryzen AI Max+ 395 64GB'",
+    "Mac mini 16GB": "unknown word 'MAC'",
+    "7950X": "it names no GPU and no memory; write '2x RTX 3090', or '7950X, 64GB DDR5-6000'",
+    "3090, 64GB, 9999 cores": "is 9999; it must be at least 1 and at most 1024",
+    "3090, 64GB, 8 cores, 16 cores": "it states cores of the machine twice",
+    "3090, 64GB, 10GbE": "it states 1 networks and 1 machines; one network joins several",
+    "2x M2 Max 64GB, 10GbE, TB5": "it states 2 networks and 2 machines; one network joins several",
+    "2x M2 Max 64GB, 0GbE": "the rate of Ethernet [Gbit/s] is 0.0; it must be positive",
+    "300x M2 Max 64GB": "states 300 devices, and a machine has 1 to 256",
+    "200x M2 Max 64GB | 200x M2 Max 64GB": "it names more than 256 devices",
     "3090, " * 100: "a line has at most 400 characters",
     "3090 " * 200_000: "not a text of 1000000 characters",
     "x" * 1_000_000: "not a text of 1000000 characters",
