@@ -135,6 +135,20 @@ def test_rules_of_programs_cost_something_and_the_answer_says_so() -> None:
     assert free.free_of_rules.decode_tokens_per_second == pytest.approx(free.decode_tokens_per_second.mid, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("line", "nodes"),
+    [
+        ("M2 Ultra 192GB + M3 Max 64GB", ["gpu0", "gpu1"]),
+        ("2x 3090, 2x EPYC 7402, 256GB", ["gpu0", "gpu1"]),
+        ("7950X, 64GB | 3090, 64GB", ["cpu0", "gpu0"]),
+        ("64GB ddr5-6000", ["cpu"]),
+    ],
+)
+def test_a_cpu_beside_a_gpu_is_not_a_node_of_exo(line: str, nodes: list[str]) -> None:
+    plan = plan_llm("qwen3-30b-a3b", line, quant="Q4_K_M", target="exo")
+    assert [device.name for device in plan.devices if device.layers] == nodes
+
+
 def test_exo_follows_memory() -> None:
     plan = plan_llm("llama-3.1-8b", "2x RTX 3060 + RTX 3090, 128GB ddr4-3200", quant="Q8_0", target="exo")
     assert [(name, end - first) for name, first, end in plan.stages] == [("gpu0", 8), ("gpu1", 8), ("gpu2", 16)]
