@@ -12,6 +12,7 @@ from hetgym.measurements import Dataset
 from hetgym.platform import Platform, load_platform, platform_names
 from hetgym.topology.boards import Board
 from hetgym.topology.descriptions import hwloc, nccl
+from hetgym.topology.device_list import device_list, lists_devices
 from hetgym.topology.line_machine import line_platform
 from hetgym.topology.machine import Machine
 from hetgym.topology.nvidia_query import nvidia_query
@@ -22,6 +23,7 @@ from hetgym.topology.system_profiler import system_profiler
 from hetgym.topology.xml import parse_xml
 
 LONGEST_PATH = 4096  # Longest path of a file [characters], as on Linux
+LONGEST_TEXT = 1 << 20  # Longest description that is passed as a text [characters]
 LARGEST = 64 << 20  # Largest description that is read [byte]: lstopo writes some 500 for each core and PCI device
 
 
@@ -32,7 +34,8 @@ def import_platform(
 
     It recognises the text of ``nvidia-smi topo -m`` (best after that of ``nvidia-smi -q`` or ``-L``), of
     ``nvidia-smi -q``, of ``rocm-smi --showproductname --showmeminfo vram --showtopo`` and of a Mac's ``system_profiler
-    SPHardwareDataType SPDisplaysDataType``; the XML of ``lstopo`` and of NCCL (``NCCL_TOPO_DUMP_FILE``); the table
+    SPHardwareDataType SPDisplaysDataType``; lists of devices by ``nvidia-smi``, ``nvidia-smi -L``, llama.cpp,
+    ``vulkaninfo --summary`` and ``rocminfo``; the XML of ``lstopo`` and of NCCL (``NCCL_TOPO_DUMP_FILE``); the table
     ``NAME.csv.gz`` of ``hetgym profile`` with its card beside it; and platform files. Bandwidths of links are those
     that the file states, else those of data sheets. PCIe switches are read from ``nvidia-smi topo -m`` only, and
     network cards are left out.
@@ -64,13 +67,16 @@ def import_platform(
         found = Dataset.load(file)
         device = replace(found.device, model=found.device.model or found.machine.cpu)
         return Platform(title, (device,), description=f"{found.machine.label}, as measured")
-    data = read_unpacked(file, LARGEST, PlatformError)
+    return _platform(read_unpacked(file, LARGEST, PlatformError), str(file), boards, gpu, cpus, title)
+
+
+def _platform(data: bytes, where: str, boards: Sequence[Board], gpu: str, cpus: bool, name: str) -> Platform:
     try:
-        return _machine(data, str(file), gpu, cpus).platform(title, boards)
+        return _machine(data, where, gpu, cpus).platform(name, boards)
     except PlatformError:
         raise
     except HetgymError as error:
-        raise PlatformError(f"{file}: {error}") from error
+        raise PlatformError(f"{where}: {error}") from error
 
 
 def _machine(data: bytes, where: str, gpu: str, cpus: bool) -> Machine:
@@ -90,11 +96,11 @@ def _machine(data: bytes, where: str, gpu: str, cpus: bool) -> Machine:
     if where.endswith((".xml", ".xml.gz")):
         raise PlatformError(f"{where}: not XML, which begins with '<'")
     text = decoded(data, where, PlatformError)
-    return _reader(text)(text, where, gpu)
+    return (_reader(text) or nvidia_smi)(text, where, gpu)
 
 
-def _reader(text: str) -> Callable[[str, str, str], Machine]:
-    """The reader of a text, by the words that its program always prints."""
+def _reader(text: str) -> Callable[[str, str, str], Machine] | None:
+    """The reader of a text, by the words that its program always prints; None for an unknown form."""
     if re.search(r"(?m)^[ \t]*GPU0[ \t](.*[ \t])?X([ \t]|$)", text):
         return nvidia_smi
     if "ROCm System Management Interface" in text or re.search(r"(?m)^[ \t]*GPU ?\[?\d{1,4}\]?[ \t]*: Card ", text):
@@ -103,17 +109,18 @@ def _reader(text: str) -> Callable[[str, str, str], Machine]:
         return system_profiler
     if re.search(r"(?m)^[ \t]*Product Name +: ", text):
         return nvidia_query
-    return nvidia_smi
+    return device_list if lists_devices(text) else None
 
 
 def find_platform(
     platform: str | os.PathLike[str], boards: Sequence[Board] = (), gpu: str = "", cpus: bool = True, name: str = ""
 ) -> Platform:
-    """A preset by name, a platform file, a description of a machine, or a machine in a line.
+    """A preset by name, a platform file, a description of a machine as a file or a text of several lines, or a line.
 
-    A line names devices, as in ``2x RTX 5060 Ti 16GB, 64GB DDR5-5600``. It may state the memory of the machine and its
-    channels, the memory of a card, lanes and generation of PCIe for each card or for all, and ``nvlink``. The
-    platform's description says what is assumed.
+    A line names devices, as in ``2x RTX 5060 Ti 16GB, 64GB DDR5-5600``. It may state the CPU, the memory of the machine
+    and its channels, the memory of a card, lanes and generation of PCIe for each card or for all, and ``nvlink``; or
+    several machines and their network, as in ``2x M2 Ultra 192GB, 10GbE``. The platform's description says what is
+    assumed.
 
     Args:
         boards, gpu, cpus, name: see :func:`import_platform`; they change no preset and no platform file.
@@ -128,6 +135,8 @@ def find_platform(
     (['NVIDIA GeForce RTX 3090', 'NVIDIA GeForce GTX 1660 Super'], 123744000000.0)
     """
     text = os.fspath(platform)
+    if isinstance(platform, str) and len(text) <= LONGEST_TEXT and (text.startswith("<") or _reader(text)):
+        return _platform(text.encode("utf-8", "replace"), "pasted text", boards, gpu, cpus, name or "pasted text")
     if isinstance(text, str) and len(text) > LONGEST_PATH:
         raise PlatformError(f"a platform is a name, a path or a line, not a text of {len(text)} characters")
     if text in platform_names():

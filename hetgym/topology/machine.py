@@ -7,7 +7,7 @@ from functools import cache, partial
 from pathlib import PurePath
 
 from hetgym.device import Device, Link
-from hetgym.errors import PlatformError
+from hetgym.errors import PlatformError, size
 from hetgym.platform import Platform
 from hetgym.topology.boards import Board, find_board
 from hetgym.topology.pcie import slot_rate
@@ -33,6 +33,7 @@ class Gpu:
     pcie: float | None = None  # bandwidth to the socket [byte/s]; None for that of the board
     way: str = "PCIe"  # the kind of link to the socket
     memory: float = 0.0  # its memory [byte]; 0 for that of the board
+    free: float | None = None  # part of it that nothing uses [byte]; None if it is unknown
     lanes: int = 0  # number of PCIe lanes of its slot; 0 for those of the board
     generation: int = 0  # generation of PCIe of its slot; 0 for that of the board
 
@@ -108,7 +109,17 @@ class Machine:
         device = board.named(f"gpu{number}", **({"memory_capacity": float(gpu.memory)} if gpu.memory else {}))
         if gpu.memory and abs(board.named("x").memory_capacity / gpu.memory - 1) > 0.05:
             device = replace(device, source=f"{device.source}; memory by {self._file}")
-        return with_reserve(device, self.where) if device.memory_pool else device
+        device = with_reserve(device, self.where) if device.memory_pool else device
+        taken = device.memory_capacity - gpu.free if gpu.free is not None else 0.0
+        if taken <= 0:
+            return device
+        if taken >= device.usable_memory:
+            raise PlatformError(
+                f"{self.where}: of GPU {number}, {size(device.memory_capacity)} of memory are in use up to "
+                f"{size(gpu.free or 0.0)}; end the programs that use it, and list it again"
+            )
+        kept = device.memory_capacity - device.usable_memory + taken
+        return replace(device, memory_reserve=kept, source=f"{device.source}; {size(taken)} in use by {self._file}")
 
     def _all_cpus(self, gpus: Sequence[Device]) -> tuple[Cpu, ...]:
         """The CPUs; that of a chip with unified memory shares it, and is one of no name if the description has none."""

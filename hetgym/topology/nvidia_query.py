@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hetgym.errors import PlatformError
 from hetgym.topology.machine import MOST_DEVICES, Gpu, Machine
@@ -15,6 +16,7 @@ _WANTED = {
     ("PCIe Generation", "Max"): r"(?P<generation>[1-6])",
     ("Link Width", "Max"): r"(?P<lanes>\d{1,2})x",
     ("FB Memory Usage", "Total"): r"(?P<memory>\d{1,8}) MiB",
+    ("FB Memory Usage", "Used"): r"(?P<used>\d{1,8}) MiB",
 }
 """Heading and key of a figure -> its form. The maximum is used, since idle GPUs lower the current generation."""
 
@@ -46,8 +48,9 @@ def _gpu(figures: dict[str, str]) -> Gpu:
     """A GPU of the figures that a section states."""
     lanes, generation = int(figures.get("lanes", 0)), int(figures.get("generation", 0))
     pci = f"{figures['vendor']}:{figures['device']}".lower() if "vendor" in figures else ""
+    memory, used = (float(int(figures.get(key, 0)) << 20) for key in ("memory", "used"))
     return Gpu(
-        figures.get("name", "").strip(), pci, memory=float(int(figures.get("memory", 0)) << 20),
+        figures.get("name", "").strip(), pci, memory=memory, free=memory - used if memory and used else None,
         lanes=lanes if lanes <= 16 else 0, generation=generation if generation in GENERATIONS else 0,
     )  # fmt: skip
 
@@ -63,7 +66,7 @@ def nvidia_query(text: str, where: str, gpu: str = "") -> Machine:
     """
     found = query(text.splitlines(), where)
     if gpu:
-        found = [Gpu(gpu, memory=each.memory, lanes=each.lanes, generation=each.generation) for each in found]
+        found = [replace(each, name=gpu, pci="") for each in found]
     if not found or not all(each.name or each.pci for each in found):
         raise PlatformError(f"{where}: it names no product; keep the line 'Product Name' of 'nvidia-smi -q'")
     return Machine(where, tuple(found), nvlinks_known=False)

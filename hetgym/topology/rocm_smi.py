@@ -11,7 +11,7 @@ INTEGRATED = 3 << 30
 
 _KEYS = {
     "card series": "series", "card model": "model", "device name": "device", "market name": "device",
-    "vram total memory (b)": "memory", "(topology) numa node": "socket",
+    "vram total memory (b)": "memory", "vram total used memory (b)": "used", "(topology) numa node": "socket",
 }  # fmt: skip
 """Key of a line in small letters, which differ between versions, and the figure that it states."""
 
@@ -48,7 +48,7 @@ def rocm_smi(text: str, where: str, gpu: str = "") -> Machine:
         raise PlatformError(f"{where}: it names more than {MOST_DEVICES} devices")
     gpus = [_gpu(number, figures, where, gpu) for number, figures in sorted(found.items())]
     large = [each for each in gpus if not 0 < each.memory < INTEGRATED]
-    kept = large or [replace(each, memory=0.0) for each in gpus]
+    kept = large or [replace(each, memory=0.0, free=None) for each in gpus]
     return Machine(where, tuple(kept), nvlinks_known="Link Type between two GPUs" in text)
 
 
@@ -60,15 +60,17 @@ def _gpu(number: int, figures: dict[str, str], where: str, gpu: str) -> Gpu:
         raise PlatformError(
             f"{where}: GPU {number} has no name; name them all by 'hetgym platform --gpu', as in --gpu 'RX 7900 XTX'"
         )
-    memory = figures.get("memory", "0")
-    if not re.fullmatch(r"\d{1,15}", memory):
-        raise PlatformError(
-            f"{where}: GPU {number} has a memory of {shown(memory)}, which is not a whole number of bytes"
-        )
+    memory, used = figures.get("memory", "0"), figures.get("used", "0")
+    for text in (memory, used):
+        if not re.fullmatch(r"\d{1,15}", text):
+            raise PlatformError(
+                f"{where}: GPU {number} has a memory of {shown(text)}, which is not a whole number of bytes"
+            )
     socket = figures.get("socket", "0")
     inside = re.search(r"\[([^\]]{1,200})\]", name)  # as in `Navi 31 [Radeon RX 7900 XT/7900 XTX]`
     return Gpu(
         inside[1] if inside else name,
         socket=int(socket) if re.fullmatch(r"\d{1,3}", socket) else 0,
         memory=float(memory),
+        free=float(memory) - float(used) if "memory" in figures and float(used) else None,
     )

@@ -12,6 +12,10 @@ MACOS_SHARES = ((16, 0.667), (18, 0.74), (32, 0.78), (64, 0.81))
 """Memory of a Mac [GiB], and the share that its GPU may use: `recommendedMaxWorkingSetSize` in logs of macOS."""
 
 
+MAC_SIZES = (8, 16, 18, 24, 32, 36, 48, 64, 96, 128, 192, 256, 512)
+"""Memories of Macs [GiB]."""
+
+
 def macos_share(memory: float) -> float:
     """Share of a Mac's memory [byte] that the GPU may use by default; `iogpu.wired_limit_mb` changes it.
 
@@ -19,6 +23,15 @@ def macos_share(memory: float) -> float:
     (0.81, 0.74, 0.667)
     """
     return max((share for size, share in MACOS_SHARES if size * 2**30 <= memory), default=MACOS_SHARES[0][1])
+
+
+def mac_memory(usable: float) -> float:
+    """Memory of a Mac [byte] whose GPU may use about a part of it [byte].
+
+    >>> mac_memory(49152 * 2**20) / 2**30, mac_memory(55662 * 1e6) / 2**30
+    (64.0, 64.0)
+    """
+    return min((size * 2.0**30 for size in MAC_SIZES), key=lambda size: abs(macos_share(size) * size - usable))
 
 
 def with_reserve(gpu: Device, where: str) -> Device:

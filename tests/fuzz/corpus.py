@@ -40,6 +40,7 @@ from tests.topology.samples import (
     DGX,
     HWLOC,
     LINES,
+    LISTS,
     MAC,
     NCCL,
     NCCL_C2C,
@@ -116,6 +117,7 @@ def corpus(folder: Path) -> dict[str, list[Entry]]:
                 ("e.txt", NVIDIA_QUERY),
                 ("f.txt", ROCM),
                 ("g.txt", MAC),
+                *((f"list{k}.txt", text) for k, text in enumerate(LISTS)),
             )
         ],
         "line": [Entry(f"{k}", text.encode()) for k, text in enumerate(LINES)],

@@ -246,6 +246,109 @@ Graphics/Displays:
 """
 """``system_profiler SPHardwareDataType SPDisplaysDataType`` of a notebook."""
 
+TABLE = """Sat Nov 28 02:00:00 2026
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |
+|-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   0  NVIDIA GeForce RTX 3090        Off |   00000000:01:00.0  On |                  N/A |
+| 30%   41C    P8             23W /  350W |    2345MiB /  24576MiB |      0%      Default |
+|                                         |                        |                  N/A |
++-----------------------------------------+------------------------+----------------------+
+|   1  NVIDIA GeForce RTX 2080 Ti     Off |   00000000:02:00.0 Off |                  N/A |
+| 22%   35C    P8              5W /  250W |       1MiB /  11264MiB |      0%      Default |
++-----------------------------------------+------------------------+----------------------+
+
++-----------------------------------------------------------------------------------------+
+| Processes:                                                                              |
+|    0   N/A  N/A      1234      G   /usr/lib/xorg/Xorg                             345MiB |
++-----------------------------------------------------------------------------------------+
+"""
+"""Plain ``nvidia-smi``: a card that also drives a display, and a free one."""
+
+LLAMA_LIST = """ggml_cuda_init: found 2 CUDA devices:
+  Device 0: NVIDIA GeForce RTX 3090, compute capability 8.6, VMM: yes
+  Device 1: NVIDIA GeForce RTX 4090 Laptop GPU, compute capability 8.9, VMM: yes
+Available devices:
+  CUDA0: NVIDIA GeForce RTX 3090 (24124 MiB, 20124 MiB free)
+  CUDA1: NVIDIA GeForce RTX 4090 Laptop GPU (16075 MiB, 15843 MiB free)
+  Vulkan0: NVIDIA GeForce RTX 3090 (24576 MiB, 20300 MiB free)
+  RPC0: RPC0[192.168.1.2:50052] (8192 MiB, 8192 MiB free)
+"""
+"""``llama-server --list-devices`` of a build with two backends."""
+
+LLAMA_LOAD = """llama_model_load: using device CUDA0 (NVIDIA GeForce RTX 3090) (0000:01:00.0) - 22576 MiB free
+llama_model_load_from_file_impl: using device CUDA1 (Tesla P40) (0000:02:00.0) - 24289 MiB free
+"""
+"""llama.cpp that loads a model."""
+
+LLAMA_MAC = "llama_model_load_from_file_impl: using device Metal (Apple M2 Max) - 53083 MiB free\n"
+"""The same on a Mac of 64 GB."""
+
+LLAMA_AMD = """ggml_cuda_init: found 1 ROCm devices:
+  Device 0: AMD Radeon RX 7900 XTX, gfx1100 (0x1100), VMM: no, Wave Size: 32
+"""
+"""llama.cpp with ROCm."""
+
+LLAMA_VULKAN = """ggml_vulkan: Found 2 Vulkan devices:
+ggml_vulkan: 0 = AMD Radeon RX 6800 XT (RADV NAVI21) (radv) | uma: 0 | fp16: 1 | warp size: 32
+ggml_vulkan: 1 = Intel(R) Arc(TM) A770 Graphics (DG2) (Intel open-source Mesa driver) | uma: 0 | fp16: 1
+"""
+"""llama.cpp with Vulkan."""
+
+VULKANINFO = """Devices:
+========
+GPU0:
+\tapiVersion         = 1.3.277
+\tvendorID           = 0x1002
+\tdeviceType         = PHYSICAL_DEVICE_TYPE_DISCRETE_GPU
+\tdeviceName         = AMD Radeon RX 7800 XT (RADV NAVI32)
+\tdriverID           = DRIVER_ID_MESA_RADV
+GPU1:
+\tapiVersion         = 1.3.277
+\tdeviceType         = PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU
+\tdeviceName         = AMD Radeon Graphics (RADV RAPHAEL_MENDOCINO)
+GPU2:
+\tdeviceType         = PHYSICAL_DEVICE_TYPE_CPU
+\tdeviceName         = llvmpipe (LLVM 17.0.6, 256 bits)
+"""
+"""``vulkaninfo --summary``, shortened."""
+
+ROCMINFO = """*******
+Agent 1
+*******
+  Name:                    AMD Ryzen 9 7950X 16-Core Processor
+  Marketing Name:          AMD Ryzen 9 7950X 16-Core Processor
+  Vendor Name:             CPU
+  Feature:                 None specified
+  Node:                    0
+  Device Type:             CPU
+*******
+Agent 2
+*******
+  Name:                    gfx1100
+  Uuid:                    GPU-f7bc38db1b06ac4e
+  Marketing Name:          AMD Radeon RX 7900 XTX
+  Vendor Name:             AMD
+  Feature:                 KERNEL_DISPATCH
+  Node:                    1
+  Device Type:             GPU
+*******
+Agent 3
+*******
+  Name:                    gfx1036
+  Marketing Name:          AMD Radeon Graphics
+  Vendor Name:             AMD
+  Device Type:             GPU
+"""
+"""``rocminfo``, shortened: a processor with graphics, and a card."""
+
+LISTS = (TABLE, NAMES, LLAMA_LIST, LLAMA_LOAD, LLAMA_MAC, LLAMA_AMD, LLAMA_VULKAN, VULKANINFO, ROCMINFO)
+"""Lists of devices."""
+
 LINES = (
     "3090+2080Ti, 64GB ddr4-3600",
     "2x RTX 5060 Ti 16GB, 64 GB DDR5-5600",
@@ -253,5 +356,7 @@ LINES = (
     "2x 3090 PCIe 4.0 x8 nvlink, EPYC 7742, 512GB, quad channel",
     "Ryzen AI Max+ 395 128GB",
     "M4 Max 40-core; 64GB",
+    "7950X, 64GB ddr5-6000 | 2x M2 Ultra 192GB | 10GbE",
+    "P40 x3 + RTX 4090 Laptop, EPYC 32-core, 12 channels, Thunderbolt 5",
 )
 """Machines in a line."""
