@@ -12,9 +12,10 @@ def platform(
     machine: Annotated[
         str,
         typer.Argument(
-            help="A line such as '2x RTX 3090, 64GB DDR4-3600'; or a file: output of 'nvidia-smi -q; nvidia-smi topo "
-            "-m', of rocm-smi, system_profiler, 'lstopo --of xml' or NCCL (NCCL_TOPO_DUMP_FILE), the NAME.csv.gz of "
-            "'hetgym profile', or a platform file; or the name of a preset."
+            help="A line such as '2x RTX 3090, 64GB DDR4-3600' or '2x M2 Ultra 192GB, 10GbE'; or a file: output of "
+            "'nvidia-smi -q; nvidia-smi topo -m', of nvidia-smi, llama.cpp, vulkaninfo, rocminfo, rocm-smi, "
+            "system_profiler, 'lstopo --of xml' or NCCL (NCCL_TOPO_DUMP_FILE), the NAME.csv.gz of 'hetgym profile', or "
+            "a platform file; or the name of a preset."
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="Platform file to write, which ends in .yaml.")] = None,

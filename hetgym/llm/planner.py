@@ -15,6 +15,7 @@ from hetgym.llm.search import Split, best_split, cpu_bytes
 from hetgym.llm.site import Site
 from hetgym.llm.timing import decode_seconds
 from hetgym.platform import Platform
+from hetgym.topology.network import nodes
 
 MOST_CONTEXT = 1 << 22
 
@@ -85,7 +86,7 @@ class Planner:
             tensor: true for the last of these only, false without them.
         """
         rules, parts = rules or self.rules, parts_of(self.model, load)
-        alone = range(len(self.platform)) if rules.nodes and not self.gpus else self.gpus
+        alone = nodes(self.platform) if rules.nodes else self.gpus
         single, room = tuple((k,) for k in alone), tuple(self.room.tolist())
 
         def make(groups: tuple[tuple[int, ...], ...], masks: int, own: Rules) -> Site:

@@ -72,6 +72,9 @@ def plan_llm(
     found = load_language_model(model, quant)
     machine = platform if isinstance(platform, Platform) else find_platform(platform)
     rules = rules_of(target)
+    unread = next((weight.dtype for weight in found.weights if weight.dtype not in rules.weights), None)
+    if unread:
+        raise ConfigError(f"{rules.title} does not read weights in {unread}; another --quant or target does")
     key, value = _caches(cache, rules)
     load = Load(256 if context == "max" else context, key, value, batch, step)  # type: ignore[arg-type]
     asked = wanted(given, target) if given else None

@@ -35,24 +35,32 @@ def stages_of(device: Sequence[int]) -> tuple[Stage, ...]:
 def by_memory(site: Site) -> Split | None:
     """The split that a program makes by free memory alone; None if it does not fit.
 
-    On nodes, each takes layers in proportion, by largest remainders, at least one. Else the GPUs take as many of the
-    last layers as fit, in proportion, and the CPU the first ones.
+    Of nodes, the fewest that hold the model take layers in proportion, by largest remainders, at least one each. Else the
+    GPUs take as many of the last layers as fit, in proportion, and the CPU the first ones.
     """
     return _over_nodes(site) if site.rules.nodes else _over_gpus(site)
 
 
 def _over_nodes(site: Site) -> Split | None:
-    devices = [group[0] for group in site.groups][: site.rules.gpus]
-    room = np.array([max(site.room[k], 1.0) for k in devices])
-    n = len(site.parts.dense)
+    nodes = [group[0] for group in site.groups]
+    largest = sorted(nodes, key=lambda k: -site.room[k])
+    for count in range(1, min(len(nodes), site.rules.gpus, len(site.parts.dense)) + 1):
+        split = _shared([k for k in nodes if k in largest[:count]], site)
+        if fits(site, split):
+            return split
+    return None
+
+
+def _shared(devices: Sequence[int], site: Site) -> Split:
+    """Layers in proportion to the memory of nodes."""
+    room, n = np.array([max(site.room[k], 1.0) for k in devices]), len(site.parts.dense)
     share = n * room / room.sum()
     layers = np.maximum(1, np.floor(share)).astype(int)
     for k in np.argsort(-(share - np.floor(share)), kind="stable"):
         layers[k] += int(layers.sum() < n)
     while layers.sum() > n:
         layers[layers.argmax()] -= 1
-    split = Split(stages_of(np.repeat(devices, layers).tolist()))
-    return split if fits(site, split) else None
+    return Split(stages_of(np.repeat(devices, layers).tolist()))
 
 
 def _over_gpus(site: Site) -> Split | None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hetgym.errors import check_name
-from hetgym.graph.formats import FORMATS
+from hetgym.graph.formats import FORMATS, IN_GGUF, IN_SAFETENSORS
 from hetgym.llm.parts import Load, Parts
 from hetgym.planning.layer_rules import LayerRules, layer_rules
 
@@ -57,7 +57,8 @@ class Rules(LayerRules):
         utilisation: share of a GPU's memory that the program uses at most; 1 if it leaves that to the user.
         reserve: memory that it leaves on a GPU of its own, beside its buffers, if the model fits so [byte].
         proportional: whether it gives GPUs layers in proportion to their free memory, whatever their speed.
-        nodes: whether every GPU is a node that takes part; a CPU is one where there is no GPU.
+        nodes: whether every GPU is a node that takes part; a CPU is one where its machine has no GPU.
+        weights: formats of weights that it reads.
         caches: formats of cached keys and values that it has.
         mixed: whether keys and values may have different ones.
         stretched: whether it takes contexts longer than the model was made for.
@@ -72,6 +73,7 @@ class Rules(LayerRules):
     reserve: float = 0.0
     proportional: bool = False
     nodes: bool = False
+    weights: frozenset[str] = IN_SAFETENSORS
     caches: tuple[str, ...] = ("float16", "bfloat16", "float32")
     mixed: bool = False
     stretched: bool = True
@@ -91,14 +93,24 @@ def _rules(target: str, buffers: Buffers, **more: Any) -> Rules:
 
 TARGETS: dict[str, Rules] = {
     "llama.cpp": _rules(
-        "llama.cpp", _llama_cpp, reserve=FIT, caches=_CACHES, mixed=True, tensor=16, whole=True, untensored=_UNTENSORED
+        "llama.cpp",
+        _llama_cpp,
+        reserve=FIT,
+        weights=IN_GGUF,
+        caches=_CACHES,
+        mixed=True,
+        tensor=16,
+        whole=True,
+        untensored=_UNTENSORED,
     ),
-    "ollama": _rules("ollama", _llama_cpp, reserve=FIT, caches=("float16", "q8_0", "q4_0"), proportional=True),
+    "ollama": _rules(
+        "ollama", _llama_cpp, reserve=FIT, weights=IN_GGUF, caches=("float16", "q8_0", "q4_0"), proportional=True
+    ),
     "vllm": _rules(
         "vllm", _vllm, tensor=1024, utilisation=0.92, caches=("float16", "bfloat16", "float8"), stretched=False
     ),
     "accelerate": _rules("accelerate", _torch, copied=True),
-    "exo": Rules("exo", _exo, proportional=True, nodes=True),
+    "exo": Rules("exo", weights=IN_GGUF | IN_SAFETENSORS, buffers=_exo, proportional=True, nodes=True),
     "onnxruntime": _rules("onnxruntime", _torch),
     "pipelining": _rules("pipelining", _torch),
     "megatron": _rules("megatron", _torch, tensor=1024),

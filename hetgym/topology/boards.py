@@ -37,7 +37,7 @@ _FORMS = frozenset({"PCIE", "SXM2", "SXM4", "HBM3"})
 
 _SXM, _ANY_SXM = _FORMS - {"PCIE"}, frozenset({"SXM", "SXM5"})
 
-_PROCESSOR_WORDS = frozenset({
+PROCESSOR_WORDS = frozenset({
     "RYZEN", "AI", "CORE", "3", "5", "7", "9", "I3", "I5", "I7", "I9", "ULTRA", "THREADRIPPER", "PRO", "EPYC", "XEON",
     "SILVER", "GOLD", "PLATINUM",
 })  # fmt: skip
@@ -190,9 +190,9 @@ def _said_processor(given: set[str], known: Sequence[Board]) -> Board | None:
     for board in known:
         own = own_words(board.name)
         common = own & given
-        telling = common - _PROCESSOR_WORDS
+        telling = common - PROCESSOR_WORDS
         alone = len(common) == 1 and all(re.fullmatch(r"\d{1,4}", word) for word in telling)
-        named = telling and not alone and own - given <= _PROCESSOR_WORDS and given - own <= _BESIDE
+        named = telling and not alone and own - given <= PROCESSOR_WORDS and given - own <= _BESIDE
         if board.is_cpu and named and len(common) > most:
             best, most = board, len(common)
     return best

@@ -174,6 +174,8 @@ def _assumed(cards: Sequence[Part], machine: Item, alone: int, switched: bool) -
         if not all({**machine.figures, **item.figures}.keys() & set(figures) for item in slots)
     ]
     found = [f"{' and '.join(unknown)} of slots are assumed to be those of the cards"] if unknown else []
+    if any("lanes" in part.item.figures and part.item.count == 1 for part in cards):
+        found.append("a number behind a card is read as its PCIe lanes")
     if switched:
         found.append("an NVLink switch is assumed")
     if alone > 0 and len(cards) + alone > 2:

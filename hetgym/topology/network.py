@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import networkx as nx
+
 from hetgym._input.config import check_number
 from hetgym.errors import PlatformError
 from hetgym.platform import Platform
@@ -82,3 +84,12 @@ def joined(name: str, machines: Sequence[Platform], network: Network) -> Platfor
     assumed = " is assumed" if network.assumed else ""
     text = "; ".join([" | ".join(first), *notes, f"{network.kind} between machines{assumed}"])
     return Platform(name, tuple(devices), tuple(links), (*switches, SWITCH), text)
+
+
+def nodes(platform: Platform) -> list[int]:
+    """The GPUs, and the CPUs of machines without one."""
+    cables = nx.Graph((link.start, link.end) for link in platform.links if SWITCH not in (link.start, link.end))
+    cables.add_nodes_from(device.name for device in platform)
+    gpus = {device.name for device in platform if device.kind != "cpu"}
+    beside = gpus.union(*(machine for machine in nx.connected_components(cables) if machine & gpus))
+    return [k for k, device in enumerate(platform) if device.name in gpus or device.name not in beside]

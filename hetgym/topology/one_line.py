@@ -15,7 +15,7 @@ from difflib import get_close_matches
 
 from hetgym._input.config import check_number
 from hetgym.errors import PlatformError, shown
-from hetgym.topology.boards import SERIES, Board, own_words, said_board, shipped_boards, words
+from hetgym.topology.boards import PROCESSOR_WORDS, SERIES, Board, own_words, said_board, shipped_boards, words
 from hetgym.topology.machine import MOST_DEVICES
 from hetgym.topology.pcie import GENERATIONS, LANES
 
@@ -164,7 +164,7 @@ def _item(text: str, line: str) -> Item:
         if matches:
             figures[figure] = tuple(group or "" for group in matches[0].groups())
             rest = rest[: matches[0].start()] + " " + rest[matches[0].end() :]
-    product = " ".join(word for word in rest.split() if word.strip("()") not in _FILLERS)
+    product = " ".join(word.strip("()") for word in rest.split() if word.strip("()") not in _FILLERS).strip()
     if product and not number and "lanes" in figures and int(figures["lanes"][0]) not in _WIDTHS:
         (number,) = figures.pop("lanes")
     count = _NUMBERS.get(number) or int(number or 1)
@@ -202,10 +202,13 @@ def product_of(item: Item, boards: Sequence[Board], line: str) -> Board:
     """
     if (found := said_board(item.product, boards, item.memory)) is not None:
         return found
-    known = set().union(*(own_words(board.name) for board in (*boards, *shipped_boards()))) | SERIES
+    known = set().union(*(own_words(board.name) for board in (*boards, *shipped_boards()))) | SERIES | PROCESSOR_WORDS
     strange = [word for word in item.product.split() if not words(word) <= known]
-    rest = [word for word in item.product.split() if word not in strange and word not in SERIES] or strange
-    names = {" ".join(w for w in board.name.split() if w not in SERIES): board.name for board in shipped_boards()}
+    aside = SERIES | PROCESSOR_WORDS
+    rest = [word for word in item.product.split() if word not in strange and word not in aside] or strange
+    series = words(item.product) & aside - {"NVIDIA", "AMD", "INTEL"}
+    kin = [board for board in shipped_boards() if not series or series & own_words(board.name)]
+    names = {" ".join(w for w in board.name.split() if w not in aside): board.name for board in kin}
     near = get_close_matches(" ".join(rest), names, n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(repr(names[name]) for name in near)}?" if near else "see configs/boards.yaml."
     what = f"unknown word {shown(strange[0])}" if strange else f"no data sheet of {shown(item.product)}"

@@ -75,7 +75,7 @@ def test_programs_split_no_tensors_of_some_families() -> None:
 
 
 def test_layers_fill_equal_gpus_evenly() -> None:
-    plan = plan_llm("llama-3.3-70b", "2x RTX 3090", quant="Q4_K_M", target="pipelining")
+    plan = plan_llm("qwen2.5-32b", "2x RTX 3090", quant="int8", target="pipelining")
     first, second = plan.devices
     assert abs(first.free_bytes - second.free_bytes) < 1.1e9  # a layer and the head
 
@@ -113,6 +113,8 @@ def test_an_empty_cache_is_faster_and_a_long_prompt_slower() -> None:
         ("llama.cpp", "llama-3.1-8b", {"cache": "fp8"}, "llama.cpp has no caches in float8; it has"),
         ("vllm", "llama-3.1-8b", {"cache": "q8_0"}, "vLLM has no caches in q8_0; it has"),
         ("ollama", "llama-3.1-8b", {"cache": "q8_0,q4_0"}, "ollama keeps keys and values in one format"),
+        ("vllm", "qwen3-8b", {"quant": "Q4_K_M"}, "vLLM does not read weights in q4_k; another --quant"),
+        ("llama.cpp", "qwen3-8b", {"quant": "awq"}, "llama.cpp does not read weights in awq4"),
         ("vllm", "gpt2", {"context": 4096}, "gpt2 was made for 1024 tokens, and vLLM takes no more"),
     ],
 )
@@ -136,22 +138,24 @@ def test_rules_of_programs_cost_something_and_the_answer_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "nodes"),
+    ("line", "quant", "nodes"),
     [
-        ("M2 Ultra 192GB + M3 Max 64GB", ["gpu0", "gpu1"]),
-        ("2x 3090, 2x EPYC 7402, 256GB", ["gpu0", "gpu1"]),
-        ("7950X, 64GB | 3090, 64GB", ["cpu0", "gpu0"]),
-        ("64GB ddr5-6000", ["cpu"]),
+        ("M2 Ultra 192GB + M3 Max 64GB", "IQ2_XS", ["gpu0"]),  # the fewest nodes that hold the model
+        ("M2 Ultra 192GB + M3 Max 64GB", "Q6_K", ["gpu0", "gpu1"]),
+        ("4x 3090, 2x EPYC 7402, 256GB", "Q2_K", ["gpu0", "gpu1", "gpu2", "gpu3"]),
+        ("7950X, 64GB | 4x 3090, 64GB", "IQ3_S", ["cpu0", "gpu0", "gpu1"]),
+        ("192GB ddr5-6000", "Q4_K_M", ["cpu"]),
     ],
 )
-def test_a_cpu_beside_a_gpu_is_not_a_node_of_exo(line: str, nodes: list[str]) -> None:
-    plan = plan_llm("qwen3-30b-a3b", line, quant="Q4_K_M", target="exo")
+def test_a_cpu_beside_a_gpu_is_not_a_node_of_exo(line: str, quant: str, nodes: list[str]) -> None:
+    plan = plan_llm("qwen3-235b-a22b", line, quant=quant, target="exo")
     assert [device.name for device in plan.devices if device.layers] == nodes
 
 
 def test_exo_follows_memory() -> None:
-    plan = plan_llm("llama-3.1-8b", "2x RTX 3060 + RTX 3090, 128GB ddr4-3200", quant="Q8_0", target="exo")
-    assert [(name, end - first) for name, first, end in plan.stages] == [("gpu0", 8), ("gpu1", 8), ("gpu2", 16)]
+    cards = "2x RTX 3060 + RTX 3090, 128GB ddr4-3200"
+    plan = plan_llm("qwen2.5-32b", cards, quant="Q8_0", context=32_768, target="exo")
+    assert [(name, end - first) for name, first, end in plan.stages] == [("gpu0", 16), ("gpu1", 16), ("gpu2", 32)]
 
 
 def test_ollama_follows_memory() -> None:
