@@ -12,7 +12,7 @@ from hetgym.graph.ops import Attribute, Operator, Tensor
 
 FORMAT = "hetgym-graph"
 VERSION = 1
-_LARGEST = 1 << 62
+_LARGEST = (1 << 63) - 1  # PyTorch states the end of a slice so where it has none
 _SYMBOLIC = re.compile(r"(?:([1-9][0-9]{0,17})\*)?batch")
 _DOCUMENT = {"format", "version", "name", "tensors", "operators", "edges"}
 _TENSOR = {"shape", "dtype"}, {"constant", "name"}

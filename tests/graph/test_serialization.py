@@ -38,7 +38,7 @@ TENSORS = st.builds(
 ATTRIBUTES = st.dictionaries(
     NAMES,
     st.one_of(
-        st.integers(-(2**62), 2**62),
+        st.integers(1 - 2**63, 2**63 - 1),
         st.floats(-1e18, 1e18),
         st.text(max_size=5),
         st.lists(st.integers(-9, 9), max_size=4).map(tuple),
