@@ -35,8 +35,8 @@ def stages_of(device: Sequence[int]) -> tuple[Stage, ...]:
 def by_memory(site: Site) -> Split | None:
     """The split that a program makes by free memory alone; None if it does not fit.
 
-    Of nodes, the fewest that hold the model take layers in proportion, by largest remainders, at least one each. Else the
-    GPUs take as many of the last layers as fit, in proportion, and the CPU the first ones.
+    Of nodes, the fewest that hold the model take layers in proportion, by largest remainders, at least one each. Else
+    the GPUs take as many of the last layers as fit, in proportion, and the CPU the first ones.
     """
     return _over_nodes(site) if site.rules.nodes else _over_gpus(site)
 
