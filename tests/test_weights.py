@@ -244,3 +244,23 @@ def test_only_weights_with_several_readers_are_shared() -> None:
     assert shared.pairs() == [([0, 2], 5.0)] and shared.each().tolist() == [5.0, 0.0, 5.0, 0.0]
     assert shared.grouped(np.array([0, 0, 1, 1]), 2).pairs() == [([0, 1], 5.0)]
     assert shared.repeated == 5.0
+
+
+def test_who_writes_a_cache_and_who_reads_it_share_a_device_or_move_it() -> None:
+    """The reader behind a write in place needs what was written to, which takes no memory of its own."""
+    graph = hetgym.load_graph("gpt2", phase="decode", sequence=512)
+    write = next(i for i, operator in enumerate(graph.operators) if operator.kind == "TensorScatter")
+    cache = sum(tensor.bytes for tensor in graph.operators[write].inputs if tensor.constant)
+    out = np.flatnonzero(graph.edge_source == write)
+    assert cache > 0 and len(out) and (graph.edge_bytes[out] == cache).all()
+    assert graph.output_bytes[write] == 0
+    problem = Problem.build(graph, hetgym.load_platform("cpu-gpu"))
+    operators = problem.arrays.topological_order.tolist()
+
+    def makespan(on_cpu: list[int]) -> float:
+        order = [on_cpu, [i for i in operators if i not in on_cpu]]
+        devices = [int(i not in on_cpu) for i in range(problem.num_operators)]
+        return hetgym.simulate(problem, Schedule(devices, order=order), "links").makespan
+
+    together, apart = makespan([]), makespan([write])
+    assert apart - together > cache / problem.bandwidth[0, 1]

@@ -14,7 +14,7 @@ from hetgym._sums import summed
 from hetgym._types import BoolArray, FloatArray, IntArray, frozen
 from hetgym.errors import GraphError
 from hetgym.graph import topology
-from hetgym.graph.ops import Operator, Tensor
+from hetgym.graph.ops import WRITERS, Operator, Tensor
 from hetgym.weights import SharedWeights, by_name
 
 DENSE_LIMIT = 4096  # Most operators for which the dense dependency matrix is built (16 MiB of booleans)
@@ -102,7 +102,7 @@ class DataflowGraph(Deferred):
         self.edge_slot: IntArray = frozen(columns[:, 1].copy())
         self.edge_target: IntArray = frozen(columns[:, 2].copy())
         self.edge_bytes: FloatArray = frozen(
-            np.array([self.operators[s].outputs[o].bytes for s, o, _ in triples], np.float64)
+            np.array([_payload(self.operators[s], o) for s, o, _ in triples], np.float64)
         )
         self.successors, self.predecessors, self.topological_order = topology.arrange(
             n, self.edge_source, self.edge_target
@@ -282,6 +282,12 @@ class DataflowGraph(Deferred):
         for feature in FEATURES:
             table[feature.name] = getattr(self, feature.name)
         return table
+
+
+def _payload(operator: Operator, slot: int) -> float:
+    """Bytes that a reader of a result needs: the result and, behind a write in place, what was written to."""
+    written = operator.inputs if operator.kind in WRITERS else ()
+    return operator.outputs[slot].bytes + summed(tensor.bytes for tensor in written if tensor.constant)
 
 
 def shared_constants(operators: Sequence[Operator]) -> SharedWeights:

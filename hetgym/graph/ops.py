@@ -239,6 +239,10 @@ def _in_place(op: Operator) -> float:
     return 2.0 * summed(t.bytes for t in op.inputs if not t.constant)
 
 
+WRITERS = ("TensorScatter",)
+"""Kinds that write to constants, such as caches of keys and values: whoever reads their results reads these, too."""
+
+
 def _einsum(op: Operator) -> float:
     """FLOPs of an einsum: a multiply-add for each combination of all indices and each operand after the first."""
     terms = str(op.attributes.get("equation", "")).replace(" ", "").partition("->")[0].split(",")
@@ -337,7 +341,7 @@ KINDS: dict[str, OpKind] = {
     **_kinds("elementwise", _F.OPAQUE, _per_output, _all_inputs, {"RecvReduce": 1}),
     **_kinds("view", _F.OPAQUE, _per_output, _nothing, dict.fromkeys(_COLLECTIVE_VIEWS, 0)),
     **_kinds("elementwise", _F.INJECTIVE, _per_output, _all_inputs, {"RotaryEmbedding": 3}),
-    **_kinds("move", _F.OPAQUE, _per_output, _in_place, {"TensorScatter": 0}),
+    **_kinds("move", _F.OPAQUE, _per_output, _in_place, dict.fromkeys(WRITERS, 0)),
     **_kinds("reduce", _F.REDUCTION, _per_input, _all_inputs, _REDUCE),
     **_kinds("reduce", _F.OUT_FUSABLE, _per_input, _all_inputs, {"GlobalAveragePool": 1, "GlobalMaxPool": 1}),
     **_kinds("normalise", _F.OPAQUE, _per_output, _all_inputs, _NORMALISE),
