@@ -369,8 +369,21 @@ def test_chakra_as_json(tmp_path: Path) -> None:
     with pytest.raises(GraphError, match="have a cycle: 'ncclDevKernel_AllReduce' -> 'a' -> 'ncclDevKernel_AllReduce'"):
         read(tmp_path, {"workload_graph": rows})
     rows[0]["data_deps"], rows[0]["ctrlDeps"] = [], [2]  # control dependencies give way
-    with pytest.warns(HetgymWarning, match="control dependencies form a cycle with data dependencies"):
+    with pytest.warns(HetgymWarning, match="control dependencies that form a cycle are ignored, those of "):
         assert makespan(read(tmp_path, {"workload_graph": rows})) == pytest.approx(15)
+
+
+def test_a_cycle_of_control_dependencies_takes_no_others_with_it(tmp_path: Path) -> None:
+    chain = [
+        {"id": k, "name": f"k{k}", "type": 4, "duration_micros": 100, "stream": k, "ctrl_deps": [k - 1] * (k > 1)}
+        for k in range(1, 5)
+    ]
+    circle = [
+        {"id": k, "name": f"c{k}", "type": 4, "duration_micros": 10, "is_cpu_op": 1, "tid": 1, "ctrl_deps": [other]}
+        for k, other in ((5, 6), (6, 5))
+    ]
+    with pytest.warns(HetgymWarning, match="that form a cycle are ignored, those of c5, c6"):
+        assert read(tmp_path, {"workload_graph": chain + circle}).span / US == pytest.approx(400)
 
 
 LEAVES: list[dict[str, Any]] = [

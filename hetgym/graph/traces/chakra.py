@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
+
 from hetgym._input.files import read_unpacked
 from hetgym._input.json import noun, repeated, spelled
 from hetgym.errors import GraphError
@@ -225,31 +227,39 @@ def measured_graph(ranks: Sequence[list[Node]], name: str) -> MeasuredGraph:
     they ran; otherwise, as is usual, they run first come, first served, and the graph's span is that of this run.
     Without starts, collectives of several ranks that have one kind and process group start together, if the ranks have
     equally many of them, and take as long as on the rank that took least, since the others' times include waiting. A
-    control dependency names the caller; where converters left some that form a cycle with data dependencies, all of
-    them are ignored. Any other cycle is a GraphError. The graph's notes say what of the file is not in it.
+    control dependency names the caller; where converters left some that form a cycle, with data dependencies or among
+    themselves, those of the cycle are ignored. A cycle of data dependencies is a GraphError. The graph's notes say what
+    of the file is not in it.
     """
     try:
-        return _measured(ranks, name, callers=True)
+        return _measured(ranks, name, [{}] * len(ranks))
     except _Cycle:
         pass
     try:
-        return _measured(ranks, name, callers=False)
+        return _measured(ranks, name, [_circles(nodes) for nodes in ranks])
     except _Cycle as cause:
         raise GraphError(f"{name}: {cause}") from None
+
+
+def _circles(nodes: list[Node]) -> dict[int, int]:
+    """Nodes on cycles of dependencies -> the number of their cycle."""
+    graph = nx.DiGraph((before, node.number) for node in nodes for before in (*node.after, *node.callers))
+    found = [members for members in nx.strongly_connected_components(graph) if len(members) > 1]
+    return {member: k for k, members in enumerate(found) for member in members}
 
 
 class _Cycle(Exception):
     """Dependencies that no order of the nodes keeps."""
 
 
-def _measured(ranks: Sequence[list[Node]], name: str, callers: bool) -> MeasuredGraph:
-    """The measured graph, with or without control dependencies."""
+def _measured(ranks: Sequence[list[Node]], name: str, circles: Sequence[Mapping[int, int]]) -> MeasuredGraph:
+    """The measured graph, without the control dependencies of some cycles of each rank."""
     tracks: dict[str, int] = {}
     host: list[bool] = []
     steps: list[list[Step]] = []
     timed = all(_placed(nodes) for nodes in ranks)
-    missing = 0
-    for rank, nodes in enumerate(ranks):
+    missing, ignored = 0, dict[str, None]()
+    for rank, (nodes, circle) in enumerate(zip(ranks, circles, strict=True)):
         prefix = f"rank {rank} " if len(ranks) > 1 else ""
         origin = min(node.start for node in nodes) if timed else 0.0
         made: dict[int, Step] = {}
@@ -259,15 +269,18 @@ def _measured(ranks: Sequence[list[Node]], name: str, callers: bool) -> Measured
             start = node.start - origin if timed else 0.0
             made[node.number] = Step(node.name, node.kind, track, start, start + node.duration)
         for node in nodes:
-            listed = dict.fromkeys(node.after + node.callers if callers else node.after)
+            callers = [k for k in node.callers if k not in circle or circle.get(node.number) != circle[k]]
+            ignored |= dict.fromkeys([node.name] * (len(callers) < len(node.callers)))
+            listed = dict.fromkeys([*node.after, *callers])
             before = [made[k] for k in listed if k in made and k != node.number]
             missing += sum(k not in made for k in listed)
             made[node.number].after = [(step, _edge(host[step.track], node.host)) for step in before]
         steps.append(list(made.values()))
     flat = [step for row in steps for step in row]
     notes = [f"dependencies on nodes that the file leaves out are ignored: {missing}"] if missing else []
-    if not callers:
-        notes.append("control dependencies form a cycle with data dependencies, and are ignored")
+    if ignored:
+        few = ", ".join(list(ignored)[:3]) + (", …" if len(ignored) > 3 else "")
+        notes.append(f"control dependencies that form a cycle are ignored, those of {few}")
     if not timed:
         read = {id(source) for step in flat for source, _ in step.after}
         ends = sum(id(step) not in read for step in flat)
