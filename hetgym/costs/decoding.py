@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from hetgym.costs.rates import peak_flops
 from hetgym.device import Device
+from hetgym.graph.formats import FORMATS
 from hetgym.graph.ops import DTYPE_BYTES
 
 
@@ -52,8 +53,11 @@ EARLY = re.compile(r"NVIDIA .*\b(RTX 50\d\d|RTX PRO|GB\d\d|B\d00)\b")
 
 EARLY_LAYER = 39e-6  # Time of a layer beside its bytes on them [s]
 
-CONVERSION = 27.0
-"""FLOPs to convert a weight stored in blocks, on a GPU that computes with integers and floats in turn."""
+CONVERSION, PLAIN_CONVERSION = 27.0, 21.0
+"""FLOPs to convert a weight stored in blocks, and in blocks with one scale and no offset, on a GPU that computes with
+integers and floats in turn."""
+
+PLAIN_BLOCKS = ("q4_0", "q8_0")
 
 IN_TURN = re.compile(r"Apple M[12]\b|NVIDIA .*\b(GTX 10\d\d|P\d{1,3})\b")
 """Models of GPUs that compute with integers and floats in turn: later ones convert beside their other arithmetic."""
@@ -100,38 +104,43 @@ def datacentre(device: Device) -> bool:
     return peak_flops(device, "float16") >= DATACENTRE * peak_flops(device, "float32") > 0
 
 
-def convert_seconds(device: Device, blocks: float) -> float:
-    """Time to convert some weights that are stored in blocks, where no other arithmetic hides it; else 0 [s]."""
-    return CONVERSION * blocks / peak_flops(device, "float32") if IN_TURN.search(device.model) else 0.0
+def conversion(dtype: str) -> float:
+    """FLOPs to convert a weight of a format; 0 unless it is stored in blocks."""
+    return 0.0 if dtype not in FORMATS else PLAIN_CONVERSION if dtype in PLAIN_BLOCKS else CONVERSION
 
 
-def read_seconds(device: Device, moved: float, blocks: float = 0.0) -> float:
+def convert_seconds(device: Device, flops: float) -> float:
+    """Time to convert weights that are stored in blocks, where no other arithmetic hides it; else 0 [s]."""
+    return flops / peak_flops(device, "float32") if IN_TURN.search(device.model) else 0.0
+
+
+def read_seconds(device: Device, moved: float, flops: float = 0.0) -> float:
     """Time to read some weights while decoding [s].
 
     Args:
         moved: their bytes.
-        blocks: those of them that are stored in blocks, by number.
+        flops: FLOPs of their :func:`conversion`.
     """
-    return max(moved / (pace(device).share * device.memory_bandwidth), convert_seconds(device, blocks))
+    return max(moved / (pace(device).share * device.memory_bandwidth), convert_seconds(device, flops))
 
 
-def expert_seconds(device: Device, moved: float, blocks: float = 0.0) -> float:
+def expert_seconds(device: Device, moved: float, flops: float = 0.0) -> float:
     """As :func:`read_seconds`, for the weights of the experts that a token passes through [s]."""
-    return read_seconds(device, moved, blocks) / pace(device).experts
+    return read_seconds(device, moved, flops) / pace(device).experts
 
 
-def layer_seconds(device: Device, moved: float, blocks: float, experts: bool, linear: bool) -> float:
+def layer_seconds(device: Device, moved: float, flops: float, experts: bool, linear: bool) -> float:
     """Time of a layer while decoding one token of one sequence, without its cache and experts [s].
 
     Args:
         moved: bytes of its other weights.
-        blocks: those of them that are stored in blocks, by number.
+        flops: FLOPs of their :func:`conversion`.
         experts: whether it has experts.
         linear: whether its attention is linear.
     """
     own = pace(device)
     constant = (own.mixture if experts else own.dense) + (own.linear if linear else 0.0)
-    return read_seconds(device, moved, blocks) + constant
+    return read_seconds(device, moved, flops) + constant
 
 
 def cache_seconds(device: Device, numbers: float, dtype: str, flops: float) -> float:

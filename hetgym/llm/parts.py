@@ -6,7 +6,7 @@ import numpy as np
 
 from hetgym._sums import summed
 from hetgym._types import BoolArray, FloatArray
-from hetgym.graph.formats import FORMATS
+from hetgym.costs.decoding import conversion
 from hetgym.graph.language_model import LanguageModel, Layer, Weight
 
 
@@ -33,13 +33,13 @@ class Parts(NamedTuple):
     seen: FloatArray  # [n] most tokens that attention sees; infinite without a window, 0 without attention
     scores: FloatArray  # [n] FLOPs of attention to one of them
     chosen: FloatArray  # [n] bytes of experts that it reads
-    dense_blocks: FloatArray  # [n] weights stored in blocks, by number, without experts
-    chosen_blocks: FloatArray  # [n] and of the experts that it reads
+    dense_conversion: FloatArray  # [n] FLOPs to convert weights stored in blocks, without experts
+    chosen_conversion: FloatArray  # [n] and of the experts that it reads
     dense_flops: FloatArray  # [n] FLOPs of a token of a prompt, without experts
     chosen_flops: FloatArray  # [n] and of its experts
     table: float  # weights before the layers [byte]
     head: float  # weights behind them, a copy of a tied table included [byte]
-    head_blocks: float  # of these, weights stored in blocks, by number
+    head_conversion: float  # FLOPs to convert these where they are stored in blocks
     tied: float  # of these, what a device with the table holds already [byte]
     head_flops: float  # FLOPs of scoring a token
     hidden: int  # width of the residual stream
@@ -67,13 +67,13 @@ def parts_of(model: LanguageModel, load: Load) -> Parts:
         seen=np.array([(float(x.window or np.inf) if x.kv_heads else 0.0) for x in model.layers]),
         scores=np.array([2.0 * x.heads * (x.key_size + (x.value_size or x.key_size)) for x in model.layers]),
         chosen=of_experts * shares,
-        dense_blocks=np.array([_blocks(dense) for dense, _, _ in rows]),
-        chosen_blocks=np.array([_blocks(experts) for _, experts, _ in rows]) * shares,
+        dense_conversion=np.array([_conversion(dense) for dense, _, _ in rows]),
+        chosen_conversion=np.array([_conversion(experts) for _, experts, _ in rows]) * shares,
         dense_flops=np.array([2.0 * summed(w.size for w in dense) for dense, _, _ in rows]),
         chosen_flops=np.array([2.0 * summed(w.size for w in experts) for _, experts, _ in rows]) * top,
         table=_bytes(list(model.table)),
         head=_bytes(list(model.head)) + (scoring.bytes if model.tied else 0.0),
-        head_blocks=_blocks([scoring]),
+        head_conversion=_conversion([scoring]),
         tied=scoring.bytes if model.tied else 0.0,
         head_flops=2.0 * scoring.size,
         hidden=model.hidden,
@@ -97,9 +97,9 @@ def _bytes(weights: list[Weight]) -> float:
     return float(summed(weight.bytes for weight in weights))
 
 
-def _blocks(weights: list[Weight]) -> float:
-    """Number of weights stored in blocks."""
-    return float(summed(weight.size for weight in weights if weight.dtype in FORMATS))
+def _conversion(weights: list[Weight]) -> float:
+    """FLOPs to convert weights that are stored in blocks."""
+    return float(summed(weight.size * conversion(weight.dtype) for weight in weights))
 
 
 def _share(top: int, experts: list[Weight], sequences: int) -> float:

@@ -82,9 +82,11 @@ class Site:
         parts, ways = self.parts, len(group)
         slowest = min(group, key=lambda k: self.platform[k].memory_bandwidth)
         device = self.platform[slowest]
-        own = zip(parts.dense / ways, parts.dense_blocks / ways, parts.experts > 0, parts.linear, strict=True)
+        own = zip(parts.dense / ways, parts.dense_conversion / ways, parts.experts > 0, parts.linear, strict=True)
         dense = [layer_seconds(device, *layer) for layer in own]
-        chosen = [expert_seconds(device, *x) for x in zip(parts.chosen / ways, parts.chosen_blocks / ways, strict=True)]
+        chosen = [
+            expert_seconds(device, *x) for x in zip(parts.chosen / ways, parts.chosen_conversion / ways, strict=True)
+        ]
         return np.array(dense) + self._attention(device) / ways + self._reductions(group), np.array(chosen)
 
     def attention(self, depth: float) -> FloatArray:
@@ -116,7 +118,7 @@ class Site:
         if self.rules.copied and self.groups:
             whole = [self.transfer(self.cpu, self.groups[0][0], x) for x in parts.dense + parts.experts]
             return np.array(whole), np.zeros(len(whole))
-        own = zip(parts.dense, parts.dense_blocks, parts.experts > 0, parts.linear, strict=True)
+        own = zip(parts.dense, parts.dense_conversion, parts.experts > 0, parts.linear, strict=True)
         dense = np.array([layer_seconds(device, *layer) for layer in own])
         experts = np.array([expert_seconds(device, x) for x in parts.chosen])
         return dense + experts + self._attention(device), experts
@@ -124,7 +126,7 @@ class Site:
     def head_time(self, group: Sequence[int]) -> float:
         """Time to score a token on a group [s]."""
         device = self.platform[min(group, key=lambda k: self.platform[k].memory_bandwidth)]
-        return read_seconds(device, self.parts.head / len(group), self.parts.head_blocks / len(group))
+        return read_seconds(device, self.parts.head / len(group), self.parts.head_conversion / len(group))
 
     def cache(self, group: Sequence[int]) -> FloatArray:
         """[n] bytes of each layer's cache on a device of a group; heads that are fewer than its devices are copied."""

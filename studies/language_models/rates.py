@@ -26,7 +26,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 import hetgym
-from hetgym.costs.decoding import HIGH, LOW, PACES, convert_seconds, pace
+from hetgym.costs.decoding import CONVERSION, HIGH, LOW, PACES, convert_seconds, pace
 from hetgym.graph.language_model import cache_formats
 from hetgym.graph.model_names import load_language_model, model_names
 from hetgym.llm.parts import Load, parts_of
@@ -73,7 +73,7 @@ def seconds(rows: list[dict[str, str]], share: float, constant: float) -> np.nda
         device, moved = board(row["hardware"]), float(row["bytes_a_token_without_cache"])
         own, usual, cached = pace(device), PACES["gpu"], bytes_of_cache(row["model"], int(row["context"]))
         bandwidth = (share if own.share == usual.share else own.share) * float(row["bandwidth_gb_s"]) * 1e9
-        weights = max(moved / bandwidth, convert_seconds(device, 8 * moved / BITS[row["format"]]))
+        weights = max(moved / bandwidth, convert_seconds(device, CONVERSION * 8 * moved / BITS[row["format"]]))
         layer = constant if own.dense == usual.dense else own.dense
         found.append(weights + cached / bandwidth + layer * int(row["layers"]))
     return np.array(found)
