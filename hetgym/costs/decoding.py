@@ -43,10 +43,11 @@ PACES = {
     "amd": Pace(0.895, 63e-6, 80e-6, 0.45, 1.0, linear=100e-6),
     "amd shared": Pace(0.77, 63e-6, 80e-6, 0.25, 1.0, linear=100e-6),
     "apple": Pace(0.895, 63e-6, 145e-6, 0.75, 1.0, prompt_attention=0.3),
+    "apple ultra": Pace(0.8, 100e-6, 180e-6, 0.75, 1.0, prompt_attention=0.3),
     "cpu": Pace(0.7, 0.0, 0.0, 0.5, 0.15, experts=0.75),
 }  # fmt: skip
-"""Class of devices -> constants: GPUs; those of AMD and Apple, under ROCm and Metal; those that share the memory of a
-CPU; those for large batches (:data:`DATACENTRE`); CPUs."""
+"""Class of devices -> constants: GPUs; those of AMD and Apple, under ROCm and Metal, of two chips those called Ultra;
+those that share the memory of a CPU; those for large batches (:data:`DATACENTRE`); CPUs."""
 
 EARLY = re.compile(r"NVIDIA .*\b(RTX 50\d\d|RTX PRO|GB\d\d|B\d00)\b")
 """Models of GPUs that start a kernel before the last one has ended."""
@@ -90,8 +91,10 @@ LOW, HIGH = 0.85, 1.08
 def pace(device: Device) -> Pace:
     """The constants of a device; an NPU has those of a GPU."""
     maker = device.model.partition(" ")[0].lower()
-    if device.kind == "cpu" or maker == "apple":
-        return PACES["cpu" if device.kind == "cpu" else maker]
+    if device.kind == "cpu":
+        return PACES["cpu"]
+    if maker == "apple":
+        return PACES["apple ultra" if device.model.endswith("Ultra") else "apple"]
     if datacentre(device):
         return PACES["datacentre"]
     words = ("amd" if maker == "amd" else "", "shared" if device.memory_pool else "")
