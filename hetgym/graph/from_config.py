@@ -9,7 +9,7 @@ from typing import Any
 from hetgym._input.files import as_path, read_text
 from hetgym._input.json import noun, parse
 from hetgym._text import plain
-from hetgym.errors import GraphError, shown, suggestion
+from hetgym.errors import GraphError, shown, size, suggestion
 from hetgym.graph.architectures import ARCHITECTURES, CHUNKED, SLIDING, Architecture, layer_kinds
 from hetgym.graph.config_keys import Keys
 from hetgym.graph.language_model import LanguageModel, Layer, Weight
@@ -55,7 +55,7 @@ def read_config(file: Path) -> Mapping[str, Any]:
 
 def from_document(document: Mapping[str, Any], where: str, title: str, name: str = "") -> LanguageModel:
     """As :func:`from_config`, for what the file ``where`` in the folder ``title`` holds."""
-    inner = document.get("text_config")
+    inner, pictures = document.get("text_config"), document.get("vision_config")
     if isinstance(inner, Mapping):
         document = {**document, **inner}
     family = document.get("model_type")
@@ -70,7 +70,20 @@ def from_document(document: Mapping[str, Any], where: str, title: str, name: str
     if keys.missing:
         missing = ", ".join(dict.fromkeys(keys.missing))
         raise GraphError(f"{where}: a {family} model needs the missing keys {missing}")
+    found = replace(found, notes=(*found.notes, *_pictures(pictures, where)))
     return found.formatted(_dtypes(keys, found))
+
+
+def _pictures(config: object, where: str) -> list[str]:
+    """A sentence on the image encoder, whose size is that of the products of its layers."""
+    if not isinstance(config, Mapping):
+        return []
+    sizes = (("hidden_size", "embed_dim"), ("num_hidden_layers", "depth"), ("intermediate_size",))
+    found = [next((config[name] for name in names if type(config.get(name)) is int), 0) for names in sizes]
+    hidden, layers, wide = (min(max(size, 0), 1 << 20) for size in found)
+    held = 2.0 * layers * (4 * hidden * hidden + 2 * hidden * (wide or 4 * hidden))
+    about = f", which takes about {size(held)} in 16 bits" if held else ""
+    return [f"{where}: the image encoder is left out{about}; reserve memory for it on the first GPU."]
 
 
 def _model(keys: Keys, architecture: Architecture, family: str, name: str) -> LanguageModel:

@@ -40,12 +40,26 @@ def test_defaults_that_published_files_rely_on() -> None:
     assert (found.positions, found.layers[0].heads, found.layers[0].kv_heads, found.layers[0].key_size) == (
         131_072, 8, 4, 256,
     )  # fmt: skip
-    assert found.notes == (
+    assert found.notes[0] == (
         "config leaves numbers to the defaults of gemma3_text: head_dim 256, vocab_size 262208, "
-        "max_position_embeddings 131072, num_attention_heads 8, num_key_value_heads 4.",
+        "max_position_embeddings 131072, num_attention_heads 8, num_key_value_heads 4."
     )
     assert from_config(CONFIGS["falcon-7b"]).positions == 2048
-    assert not from_config(CONFIGS["gemma-3-27b"]).notes
+    assert len(from_config(CONFIGS["gemma-3-27b"]).notes) == 1  # on its image encoder
+
+
+@pytest.mark.parametrize(
+    ("pictures", "note"),
+    [
+        ({"hidden_size": 1152, "num_hidden_layers": 27, "intermediate_size": 4304}, "takes about 822 MB in 16 bits"),
+        ({"embed_dim": 1280, "depth": 32}, "takes about 1.26 GB in 16 bits"),
+        ({"hidden_size": -5, "depth": "x"}, "is left out; reserve memory for it"),
+    ],
+)
+def test_an_image_encoder_is_left_out_and_said(pictures: dict[str, Any], note: str) -> None:
+    found = from_config({**CONFIGS["llama-3.1-8b"], "vision_config": pictures})
+    assert note in found.notes[0]
+    assert list(found.weights) == list(from_config(CONFIGS["llama-3.1-8b"]).weights)
 
 
 def test_an_unknown_longest_context_is_said() -> None:
