@@ -13,7 +13,7 @@ from itertools import count
 
 from hetgym.errors import GraphError, shown
 from hetgym.graph.dataflow import DataflowGraph
-from hetgym.graph.ops import DTYPE_BYTES, KINDS, Attribute, Operator, Tensor
+from hetgym.graph.ops import DTYPE_BYTES, GENERIC, Attribute, Operator, Tensor
 
 MAX_ELEMENTS = 1 << 48  # Most elements of a tensor, and the largest size of a dimension
 MAX_RANK = 64  # Most dimensions of a tensor: NumPy's limit
@@ -147,7 +147,7 @@ def check_batch(batch: object) -> int:
 
 def _unknown_kinds(operators: Iterable[Operator]) -> list[str]:
     """A note about the kinds that :data:`~hetgym.graph.KINDS` lacks, in alphabetical order; none if it has all."""
-    kinds = sorted({operator.kind for operator in operators} - KINDS.keys())
+    kinds = sorted({operator.kind for operator in operators if operator.spec is GENERIC})
     if not kinds:
         return []
     return [

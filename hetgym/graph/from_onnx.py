@@ -35,10 +35,11 @@ def from_onnx(
 
     Initializers, ``Constant`` nodes and everything computed from these alone become weights. Weights are never
     allocated, and external data files are not opened. Nodes that no output depends on are dropped. Operators of a kind
-    that is not in :data:`~hetgym.graph.KINDS` are kept and priced by the bytes they move; so are ``If``, ``Loop`` and
-    ``Scan``, whose bodies are not imported. Their results have the types that the body states for them; otherwise a
-    state of a loop has the type that it starts with, and results that a Loop stacks round by round have as many as it
-    allows, or one if that depends on data. The graph's notes name what is assumed.
+    that is not in :data:`~hetgym.graph.KINDS` are kept and priced by the bytes they move. ``If``, ``Loop`` and ``Scan``
+    stay one operator each, priced by the work of their dearest body times its rounds, or once if these depend on data.
+    Their results have the types that the body states for them; otherwise a state of a loop has the type that it starts
+    with, and results that a Loop stacks round by round have as many as it allows, or one if that depends on data. The
+    graph's notes name what is assumed.
 
     Args:
         model: path of an ``.onnx`` file, or the model itself, which is not changed.

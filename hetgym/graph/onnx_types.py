@@ -15,6 +15,7 @@ from onnx import defs, helper, numpy_helper, shape_inference
 
 from hetgym.errors import GraphError
 from hetgym.graph.assembly import Step, check_tensor
+from hetgym.graph.onnx_bodies import rounds_of, work_of
 from hetgym.graph.onnx_checks import check_operands
 from hetgym.graph.onnx_nodes import (
     SUBGRAPHS,
@@ -26,10 +27,9 @@ from hetgym.graph.onnx_nodes import (
     stacked_of,
     states_of,
 )
-from hetgym.graph.ops import Tensor
+from hetgym.graph.ops import Attribute, Operator, Tensor
 
 SMALL = 1024  # Most elements of a value that is kept for evaluation
-MOST_ROUNDS = 1 << 20  # Number of rounds from which a Loop's is taken for "until the condition fails"
 
 _ALIASES = {"float": "float32", "double": "float64", "uint4": "int4", "float4e2m1": "int4"}
 _RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
@@ -78,6 +78,7 @@ class Walker:
         self.steps: list[Step] = []
         self.values: dict[str, Tensor] = {}
         self._assumed: set[str] = set()  # kinds whose output shapes are neither inferred nor declared
+        self._uncounted: list[str] = []  # loops whose number of rounds depends on data
         self._guessed: dict[str, str] = {}  # value whose shape is unknown -> what is assumed to be its shape
         self._read: set[str] = set()  # values that a node or the model's user reads
         self._types: dict[str, onnx.TypeProto] = {}
@@ -115,6 +116,8 @@ class Walker:
         """What was assumed about shapes."""
         if self._assumed:
             yield f"outputs assumed as large as the first input: {', '.join(sorted(self._assumed))}"
+        if self._uncounted:
+            yield f"rounds that depend on data are priced as one: {', '.join(sorted(self._uncounted))}"
         guessed = {name: guess for name, guess in sorted(self._guessed.items()) if name in self._read}
         for guess in sorted(set(guessed.values())):
             names = ", ".join(repr(name) for name, own in guessed.items() if own == guess)
@@ -143,7 +146,34 @@ class Walker:
             self._evaluate(node)
         else:
             outputs = [name for name in node.output if name in self.values]
-            self.steps.append(Step(node.name, kind_of(node), operands, outputs, attributes_of(node)))
+            self.steps.append(Step(node.name, kind_of(node), operands, outputs, attributes_of(node) | self._work(node)))
+
+    def _work(self, node: onnx.NodeProto) -> dict[str, Attribute]:
+        """The work of a node's body; nothing of a node without one."""
+        if node.op_type not in SUBGRAPHS or node.domain not in ("", "ai.onnx"):
+            return {}
+        rounds = rounds_of(node, self._known, self.values)
+        if not rounds:
+            self._uncounted.append(node.name or node.op_type)
+        return {**work_of(node, rounds, self._types, self._body)}
+
+    def _body(self, body: onnx.GraphProto, inputs: Mapping[str, onnx.TypeProto]) -> list[Operator]:
+        """The operators of a body that reads values of this graph."""
+        inner = Walker(self._opsets, {})
+        for name in {name for node in body.node for name in (*node.input, *outer_names(node))} & self.values.keys():
+            inner.define(name, self._types[name], self.values[name].constant)
+            if name in self._known:
+                inner._known[name] = self._known[name]
+        for tensor in body.initializer:
+            inner.define(tensor.name, helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims)), True)
+        for name, proto in inputs.items():
+            inner.define(name, proto)
+        inner.walk(body.node)
+        found = []
+        for k, step in enumerate(inner.steps):
+            operands, results = (tuple(inner.values[name] for name in names) for names in (step.inputs, step.outputs))
+            found.append(Operator(f"{k}", step.kind, operands, results, step.attributes))
+        return found
 
     def _set(self, name: str, proto: onnx.TypeProto, constant: bool, where: str) -> None:
         tensor = tensor_of(proto, where)
@@ -232,8 +262,7 @@ class Walker:
         shape = None if each is None else tensor_of(each, name)
         if each is None or shape is None:
             return inferred.get(name, onnx.TypeProto(tensor_type=onnx.TypeProto.Tensor(elem_type=1)))
-        known = self._known.get(node.input[0])
-        rounds = 1 if known is None or not 0 <= int(known.reshape(-1)[0]) < MOST_ROUNDS else int(known.reshape(-1)[0])
+        rounds = rounds_of(node, self._known, self.values) or 1
         self._guessed[name] = f"{rounds} round{'' if rounds == 1 else 's'} of the loop"
         return helper.make_tensor_type_proto(each.tensor_type.elem_type, [rounds, *shape.shape])
 

@@ -98,7 +98,7 @@ class Operator:
     @property
     def spec(self) -> OpKind:
         """The vocabulary's entry for this operator's kind."""
-        return KINDS.get(self.kind, GENERIC)
+        return KINDS.get(self.kind) or (BODIES if "reads" in self.attributes else GENERIC)
 
     @property
     def flops(self) -> float:
@@ -356,6 +356,9 @@ KINDS |= {  # fused operators, see transforms.fuse; backward operators and updat
 
 GENERIC = OpKind("generic", FusionClass.OPAQUE, _nothing, _all_inputs)
 """The entry for kinds that are not in the vocabulary: memory-bound, never fused."""
+
+BODIES = OpKind("generic", FusionClass.OPAQUE, _task, _stated("reads"))
+"""The entry for such operators whose body was counted, in their attributes ``flops`` and ``reads``."""
 
 FAMILIES: tuple[str, ...] = tuple(sorted({k.family for k in KINDS.values()}))
 """All operator families, in alphabetical order."""

@@ -346,12 +346,15 @@ def test_results_of_loops_have_the_types_of_their_states(state, note):
         nodes = [node("Loop", "rounds,yes,x", "looped,all", body=body), node("MatMul", f"{last},w", "y")]
         return model(nodes, [value("x", [1, 64])], [value("y", None)], [rounds, yes, weight("w", 64, 8)])
 
-    with pytest.warns(HetgymWarning, match=note or "unknown kind") as caught:
-        graph = from_onnx(looping("looped"))
+    if note is None:
+        graph = from_onnx(looping("looped"), strict=True)
+    else:
+        with pytest.warns(HetgymWarning, match=note):
+            graph = from_onnx(looping("looped"))
+        with pytest.raises(GraphError, match="strict=True"):
+            from_onnx(looping("looped"), strict=True)
     assert graph.operators[0].outputs[0].shape == (1, 64) and graph.operators[1].outputs[0].shape == (1, 8)
-    assert (note is None) == ("'looped' unknown" not in str(caught[0].message))
-    with pytest.raises(GraphError, match="strict=True"):
-        from_onnx(looping("looped"), strict=True)
+    assert graph.operators[0].flops == 32 * 64  # of Relu, round by round
     with pytest.warns(HetgymWarning, match="shape of 'all' unknown, assumed to be that of 32 rounds of the loop"):
         graph = from_onnx(looping("all"))
     assert graph.operators[0].outputs[0].shape == (32, 1, 64) and graph.operators[1].outputs[0].shape == (32, 1, 8)
@@ -376,8 +379,9 @@ def test_a_loop_without_a_known_number_of_rounds_has_one():
             with pytest.raises(GraphError, match="shape of 'all' unknown; it depends on data or is not stated"):
                 from_onnx(net)
             continue
-        with pytest.warns(HetgymWarning, match="shape of 'all' unknown, assumed to be that of 1 round of the loop"):
+        with pytest.warns(HetgymWarning, match="rounds that depend on data are priced as one: Loop") as caught:
             assert from_onnx(net).operators[1].outputs[0].shape == shape
+        assert "shape of 'all' unknown, assumed to be that of 1 round of the loop" in str(caught[0].message)
 
 
 def test_declared_types_serve_operators_without_inference():
@@ -406,12 +410,47 @@ def test_subgraphs_are_one_operator_that_reads_what_their_bodies_read():
     other = helper.make_graph([node("Identity", "h", "e")], "else", [], [value("e", [2, 3])])
     nodes = [node("Relu", "x", "h"), helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
     net = model(nodes, [value("x", [2, 3]), value("c", [], TensorProto.BOOL)], [value("y", None)], [weight("w", 2, 3)])
-    with pytest.warns(HetgymWarning, match="If"):
-        graph = from_onnx(net)
+    graph = from_onnx(net, strict=True)
     branch = graph.operators[1]
+    assert branch.flops == 6 and branch.bytes_read == 3 * 24  # of the dearest branch, the sum of two operands
     assert branch.kind == "If" and branch.outputs[0].shape == (2, 3)
     assert [(t.shape, t.constant) for t in branch.inputs] == [((), False), ((2, 3), False), ((2, 3), True)]
     assert [tuple(edge) for edge in graph.edges] == [(0, 0, 1)]
+
+
+def _loop(rounds: int, nodes: list, states: str, results: str, shape: list[int]) -> onnx.NodeProto:
+    """A loop of one state, whose body also reads values from outside."""
+    number, flag, go = (
+        helper.make_tensor_value_info(*one, [])
+        for one in (("i", TensorProto.INT64), ("cond", TensorProto.BOOL), ("go", TensorProto.BOOL))
+    )
+    inside = [*nodes, node("Identity", "cond", "go")]
+    body = helper.make_graph(inside, "body", [number, flag, value("state", shape)], [go, value("next", shape)])
+    return node("Loop", f"rounds{rounds},yes,{states}", results, body=body)
+
+
+def test_loops_take_their_rounds_times_their_bodies():
+    """Loops in loops, too; and a Scan takes a slice in each round."""
+    yes = helper.make_tensor("yes", TensorProto.BOOL, [], [True])
+    numbers = [helper.make_tensor(f"rounds{n}", TensorProto.INT64, [], [n]) for n in (5, 100)]
+    product = node("MatMul", "state,w", "next")
+    plain = _loop(100, [product], "x", "y", [8, 64])
+    inner = _loop(5, [product], "state", "next", [8, 64])
+    for loop, rounds in ((plain, 100), (_loop(100, [inner], "x", "y", [8, 64]), 500)):
+        net = model([loop], [value("x", [8, 64])], [value("y", [8, 64])], [*numbers, yes, weight("w", 64, 64)])
+        (operator,) = from_onnx(net, strict=True).operators
+        assert operator.kind == "Loop" and operator.flops == rounds * 2 * 8 * 64 * 64
+        assert operator.bytes_read >= rounds * 64 * 64 * 4
+    body = helper.make_graph(
+        [node("Add", "sum,slice", "next"), node("Identity", "next", "each")],
+        "body",
+        [value("sum", [7]), value("slice", [7])],
+        [value("next", [7]), value("each", [7])],
+    )
+    scan = helper.make_node("Scan", ["start", "x"], ["last", "y"], body=body, num_scan_inputs=1, scan_input_axes=[1])
+    net = model([scan], [value("start", [7]), value("x", [7, 30])], [value("last", [7]), value("y", [30, 7])])
+    (operator,) = from_onnx(net).operators
+    assert operator.flops == 30 * 7
 
 
 def test_functions_of_the_model_are_inlined():
