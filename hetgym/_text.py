@@ -186,3 +186,12 @@ def minutes(seconds: float) -> str:
         return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
     whole = round(seconds / 60)
     return f"{whole // 60} h" + (f" {whole % 60} min" if whole % 60 else "")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "operator"), counted(1200, "operator")
+    ('1 operator', '1,200 operators')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hetgym._groups import gathered
+from hetgym._text import counted
 from hetgym.cli.options import FuseOption, JsonOption, ModelOptions, load_devices
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def price(
             continue
         seconds = chosen.predict(asked, device)
         total = duration(float(seconds[np.isfinite(seconds)].sum()))
-        say(f"{where}: {len(asked)} operators, {total} in sum")
+        say(f"{where}: {counted(len(asked), 'operator')}, {total} in sum")
         dearest = np.argsort(-seconds, kind="stable")[:MOST]
         print_table(_table([explain(asked[i], device, costs) for i in dearest]))
         if len(asked) > MOST:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hetgym._input.files import check_run_name, write_json
-from hetgym._text import file_stem
+from hetgym._text import counted, file_stem
 from hetgym.cli.console import print_json, print_path, print_table, say, tell
 from hetgym.cli.options import Output, command_line, words
 from hetgym.errors import ConfigError, ExecutionError
@@ -101,7 +101,7 @@ def _run(graphs: Sequence[DataflowGraph], settings: Settings, learned: OperatorC
     folder = _folder(output)
     results: list[ModelResult] = []
     for number, graph in enumerate(graphs, 1):
-        tell(f"{number} of {len(graphs)}: {graph.name}, {len(graph)} operators")
+        tell(f"{number} of {len(graphs)}: {graph.name}, {counted(len(graph), 'operator')}")
         result = _validate(graph, settings, learned, folder)
         results.append(result)
         if result.status == BUSY:

@@ -19,7 +19,7 @@ MAX_ELEMENTS = 1 << 48  # Most elements of a tensor, and the largest size of a d
 MAX_RANK = 64  # Most dimensions of a tensor: NumPy's limit
 MAX_BATCH = 1 << 24  # Largest batch that a graph is bound to
 
-_NUMBERED = re.compile(r"[a-z_]{0,2}\d+")  # "n17" says less than "Conv_17"
+_NUMBERED = re.compile(r"[a-z_]?\d+")  # "n17" says less than "Conv_17", unlike "mm17"
 
 
 @dataclass(slots=True)

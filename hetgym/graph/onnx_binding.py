@@ -45,7 +45,10 @@ def bind(inputs: Sequence[onnx.ValueInfoProto], batch: int | None, dims: Mapping
     for key, (value, axis) in dynamic.items():
         if key not in symbols:
             called = "" if ":" in key else f" ({key!r})"
-            raise GraphError(f"axis {axis}{called} of input {value.name!r} is dynamic; pass dims={{{key!r}: …}}")
+            raise GraphError(
+                f"axis {axis}{called} of input {value.name!r} is dynamic; state its size, by --dims {key}=… or, in "
+                f"Python, dims={{{key!r}: …}}"
+            )
     shapes = {value.name: _shape(value, symbols) for value in inputs}
     if batch is None or leading:
         return Binding(shapes, symbols, set())

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import PurePath
 
+from hetgym._text import counted
 from hetgym.device import Device, Link
 from hetgym.errors import PlatformError, size
 from hetgym.platform import Platform
@@ -190,7 +191,7 @@ class Machine:
         for k, board in enumerate(boards):
             if most[k] > board.nvlinks:
                 raise PlatformError(
-                    f"{self.where}: GPU {k} has {most[k]} NVLinks, and the data sheet of {board.name!r} "
+                    f"{self.where}: GPU {k} has {counted(most[k], 'NVLink')}, and the data sheet of {board.name!r} "
                     f"{board.nvlinks}; correct the name by 'hetgym platform --gpu', or nvlinks in the file of --boards"
                 )
             if k not in switched and total[k] > board.nvlinks:  # each pair reports all links
@@ -200,13 +201,13 @@ class Machine:
             if count and not (one in switched and other in switched):
                 rate = min(boards[one].nvlink, boards[other].nvlink) * count
                 links += both_ways(
-                    f"gpu{one}", f"gpu{other}", NVLINK_LATENCY, rate, NVLINK_SHARE, f"{count} NVLinks",
+                    f"gpu{one}", f"gpu{other}", NVLINK_LATENCY, rate, NVLINK_SHARE, counted(count, "NVLink"),
                     f"{self._file}; data sheet of {boards[one].name}; {_ASSUMED}",
                 )  # fmt: skip
         for k, count in sorted(switched.items()):
             links += both_ways(
-                f"gpu{k}", "nvswitch", NVLINK_LATENCY / 2, boards[k].nvlink * count, NVLINK_SHARE, f"{count} NVLinks",
-                f"{self._file}; data sheet of {boards[k].name}; {_ASSUMED}",
+                f"gpu{k}", "nvswitch", NVLINK_LATENCY / 2, boards[k].nvlink * count, NVLINK_SHARE,
+                counted(count, "NVLink"), f"{self._file}; data sheet of {boards[k].name}; {_ASSUMED}",
             )  # fmt: skip
         return links
 

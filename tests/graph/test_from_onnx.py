@@ -97,6 +97,12 @@ def test_dead_nodes_are_dropped_and_names_made_unique():
     assert [(op.name, op.kind) for op in graph.operators] == [("act", "Relu"), ("act_2", "Tanh")]
 
 
+def test_names_that_say_something_are_kept():
+    nodes = [node("Relu", "x", "a", name="mm0"), node("Tanh", "a", "b", name="n1"), node("Exp", "b", "y", name="")]
+    graph = from_onnx(model(nodes, [value("x", [2])], [value("y", [2])]))
+    assert [op.name for op in graph.operators] == ["mm0", "Tanh_1", "Exp_2"]
+
+
 def test_optional_operands_may_be_empty():
     nodes = [node("Clip", "x,,top", "c"), node("Resize", "c,,scales", "y")]
     scales = numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "scales")
@@ -221,7 +227,10 @@ def test_one_name_is_one_size_on_every_axis():
 
 def test_an_axis_without_a_name():
     net = model([node("Relu", "x", "y")], [value("x", [None, None])], [value("y", None)])
-    with pytest.raises(GraphError, match=r"axis 1 of input 'x' is dynamic; pass dims=\{'x:1': …\}"):
+    with pytest.raises(
+        GraphError,
+        match=r"axis 1 of input 'x' is dynamic; .* --dims x:1=… or, in Python, dims=\{'x:1': …\}",
+    ):
         from_onnx(net, batch=2)
     assert from_onnx(net, batch=2, dims={"x:1": 9}).operators[0].outputs[0].shape == (2, 9)
 
@@ -229,8 +238,11 @@ def test_an_axis_without_a_name():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, r"axis 1 \('S'\) of input 'x' is dynamic; pass dims=\{'S': …\}"),
-        ({"batch": 2}, r"axis 1 \('S'\) of input 'x' is dynamic; pass dims=\{'S': …\}"),
+        ({}, r"axis 1 \('S'\) of input 'x' is dynamic; .* --dims S=… or, in Python, dims=\{'S'"),
+        (
+            {"batch": 2},
+            r"axis 1 \('S'\) of input 'x' is dynamic; .* --dims S=… or, in Python, dims=\{'S'",
+        ),
         ({"batch": 2, "dims": {"T": 1}}, "no dynamic axis is called 'T'; known: N, S"),
         ({"batch": 2, "dims": {"S": 0}}, r"dims\['S'\] must be a positive whole number, not 0"),
         ({"batch": 2, "dims": {"S": True}}, "not True"),
