@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hetgym.errors import ConfigError
 from hetgym.graph.language_model import LanguageModel
+from hetgym.graph.module_paths import Paths, module_paths
 from hetgym.llm.search import Split
 from hetgym.llm.site import Site
 from hetgym.pipeline.programs import megatron_layout, split_spec, vllm_partition
@@ -13,19 +14,6 @@ from hetgym.pipeline.programs import megatron_layout, split_spec, vllm_partition
 BACKENDS = {"AMD": "ROCm", "Intel": "SYCL", "Apple": "MTL"}  # first word of a product -> prefix of GPUs in llama.cpp
 
 CACHES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}  # dtype -> its name in llama.cpp
-
-PATHS = {"gpt2": "transformer.h", "falcon": "transformer.h", "gpt_neox": "gpt_neox.layers"}
-"""Family -> module of its layers in transformers; ``model.layers`` of all others."""
-
-_AROUND = {  # family -> modules before the layers, and behind them
-    "gpt2": (("transformer.wte", "transformer.wpe", "transformer.drop"), ("transformer.ln_f", "lm_head")),
-    "falcon": (("transformer.word_embeddings", "transformer.rotary_emb"), ("transformer.ln_f", "lm_head")),
-    "gpt_neox": (
-        ("gpt_neox.embed_in", "gpt_neox.emb_dropout", "gpt_neox.rotary_emb"),
-        ("gpt_neox.final_layer_norm", "lm_head"),
-    ),
-}  # fmt: skip
-_USUAL = ("model.embed_tokens", "model.rotary_emb"), ("model.norm", "lm_head")
 
 
 def flags(target: str, site: Site, split: Split, model: LanguageModel) -> str:
@@ -130,23 +118,26 @@ def vllm(site: Site, split: Split, model: LanguageModel) -> str:
 def accelerate(site: Site, split: Split, model: LanguageModel) -> str:
     """``device_map`` of Accelerate, as JSON: each module of the model once."""
     number = _numbers(site)
-    before, behind = _AROUND.get(model.family, _USUAL)
-    layers = PATHS.get(model.family, "model.layers")
+    paths = _paths(model)
 
     def place(k: int) -> int | str:
         return number.get(k, "cpu")
 
     first, last = split.stages[0], split.stages[-1]
-    found: dict[str, int | str] = dict.fromkeys(before, place(first.devices[0]))
+    found: dict[str, int | str] = dict.fromkeys(paths.front, place(first.devices[0]))
     for stage in split.stages:
-        found |= {f"{layers}.{i}": place(stage.devices[0]) for i in range(stage.first, stage.end)}
+        found |= {f"{paths.layers}.{i}": place(stage.devices[0]) for i in range(stage.first, stage.end)}
     head = place(first.devices[0] if model.tied else last.devices[0])
-    return json.dumps(found | {behind[0]: place(last.devices[0]), behind[1]: head})
+    return json.dumps(found | {paths.norm: place(last.devices[0]), paths.head: head})
+
+
+def _paths(model: LanguageModel) -> Paths:
+    return module_paths(model.family, any(weight.role == "per_layer_token_embd" for weight in model.table))
 
 
 def pipelining(site: Site, split: Split, model: LanguageModel) -> str:
     """``split_spec`` of torch.distributed.pipelining."""
-    layers = PATHS.get(model.family, "model.layers")
+    layers = _paths(model).layers
     return split_spec([f"{layers}.{stage.first}" for stage in split.stages[1:]])
 
 
