@@ -2,7 +2,7 @@
 
 import re
 
-_LAYER = re.compile(r"^((?:[^./]+\.)*?(?:layers?|blocks?|h)\.\d+)\.")
+_LAYER = re.compile(r"^((?:[^./]+\.)*?(?:layers?|blocks?|h)\.\d+)(?![^./])")
 _EXPERTS = re.compile(r"\.experts[./]")
 
 
@@ -10,7 +10,8 @@ def layer_of(operator: str) -> str:
     """The layer to which an operator belongs; empty for those before, after or between the layers.
 
     A layer is the first part of a name that ends in a number after ``layers``, ``layer``, ``blocks``, ``block`` or
-    ``h``, as in the language models of the zoo and in graphs of Hugging Face's modules. The operators that
+    ``h``, as in the language models of the zoo and in graphs of Hugging Face's modules. An operator may be a layer by
+    itself. The operators that
     :func:`~hetgym.graph.transforms.training` adds belong to the layers of the operators and weights that they
     are named after.
 
@@ -18,6 +19,8 @@ def layer_of(operator: str) -> str:
     ('layers.3', 'decoder.layers.11', '')
     >>> layer_of("encoder.block.2.layer.1.DenseReluDense.wo.weight/update"), layer_of("transformer.h.0.attn.c_attn")
     ('encoder.block.2', 'transformer.h.0')
+    >>> layer_of("blocks.2"), layer_of("layers.3/backward"), layer_of("layers.3x")
+    ('blocks.2', 'layers.3', '')
     """
     match = _LAYER.match(operator)
     return match[1] if match else ""

@@ -229,7 +229,7 @@ def block_names(graph: DataflowGraph, block: IntArray) -> list[str]:
     """Name of each block ([n] block of each operator): its first layer, or its first operator if it has no layer."""
     found: dict[int, str] = {}
     for k, op in zip(block.tolist(), graph.operators, strict=True):
-        if k not in found or (layer_of(op.name) and not layer_of(found[k] + ".")):
+        if k not in found or (layer_of(op.name) and not layer_of(found[k])):
             found[k] = layer_of(op.name) or op.name
     return [found[k] for k in range(len(found))]
 
@@ -251,6 +251,6 @@ def _caches(graph: DataflowGraph, block: IntArray) -> tuple[FloatArray, FloatArr
 
 def _roles(names: list[str]) -> tuple[str, ...]:
     """[b] role of each block: those from the first layer to the last are layers."""
-    layers = [k for k, name in enumerate(names) if layer_of(name + ".")] or [0, len(names) - 1]
+    layers = [k for k, name in enumerate(names) if layer_of(name)] or [0, len(names) - 1]
     before, after = layers[0], len(names) - 1 - layers[-1]
     return ("words",) * before + ("layer",) * (len(names) - before - after) + ("head",) * after

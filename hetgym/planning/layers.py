@@ -1,4 +1,6 @@
-"""by_layers: the problem of placing whole layers instead of single operators."""
+"""by_layers: the problem of placing whole layers, or other groups, instead of single operators."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,8 +30,7 @@ def whole_layers(problem: Problem) -> tuple[IntArray, BoolArray, int]:
         [n] layers, numbered by their first operators; [n] true for operators that come before the layers, which read
         from none of them; and the number of layers, which may be 0.
     """
-    kinds = zip(problem.operator_names, problem.operator_kinds, strict=True)
-    found = [name if kind == LAYER else layer_of(name) for name, kind in kinds]
+    found = [layer_of(name) for name in problem.operator_names]
     numbers = {name: k for k, name in enumerate(dict.fromkeys(filter(None, found)))}
     last = [numbers.get(name, -1) for name in found]  # that an operator reads from or is in
     first = last.copy()  # that reads from it or that it is in
@@ -72,9 +73,7 @@ def _named_after(problem: Problem) -> list[int]:
 def by_layers(problem: Problem) -> Problem:
     """Merge the operators of each layer into one, so that plans place whole layers.
 
-    A merged operator takes the sum of the run times, needs the weights of its operators, each once, and writes the
-    results that other layers read; what is only used inside a layer takes no memory here. Results that several layers
-    read keep their tensor. Operators outside layers are kept.
+    Operators outside layers are kept; see :func:`merged`.
 
     Args:
         problem: a problem whose operators are named by layers, see :func:`hetgym.graph.layer_of`.
@@ -86,12 +85,29 @@ def by_layers(problem: Problem) -> Problem:
     >>> by_layers(Problem.build(load_graph("gpt2"), load_platform("cpu-gpu")))
     Problem('gpt2@cpu-gpu', 18 operators, 17 edges, 2 devices)
     """
-    layer, names = layers_of(problem)
-    if len(names) == problem.num_operators:
+    if not any(map(layer_of, problem.operator_names)):
         raise ProblemError(
             f"problem {problem.name!r}: no operators are named after layers, as in layers.3.self_attn.q_proj; "
             "plan its operators one by one"
         )
+    return merged(problem, *layers_of(problem))
+
+
+def merged(problem: Problem, layer: IntArray, names: Sequence[str]) -> Problem:
+    """Merge the operators of each group into one.
+
+    A merged operator takes the sum of the run times, needs the weights of its operators, each once, and writes the
+    results that other groups read; what is only used inside a group takes no memory here. Results that several groups
+    read keep their tensor.
+
+    Args:
+        problem: the problem.
+        layer: [n] group of each operator, from 0.
+        names: name of each group: a layer's name, or that of one of its operators, whose kind it gets.
+
+    Raises:
+        ProblemError: the groups read from each other in a circle.
+    """
     m = len(names)
     source, target = layer[problem.edge_source], layer[problem.edge_target]
     outside = np.flatnonzero(source != target)
@@ -111,7 +127,7 @@ def by_layers(problem: Problem) -> Problem:
     np.add.at(cost, layer, problem.cost)
     occupancy = np.zeros((m, problem.num_devices))
     np.maximum.at(occupancy, layer, problem.occupancy)
-    counts = np.bincount(layer, minlength=m)
+    kind = dict(zip(problem.operator_names, problem.operator_kinds, strict=True))
     weights: FloatArray = np.zeros(m)
     np.add.at(weights, layer, problem.weight_bytes)
     weights -= problem.shared_weights.spared(layer, m)
@@ -125,9 +141,7 @@ def by_layers(problem: Problem) -> Problem:
             weight_bytes=weights,
             output_bytes=output,
             operator_names=names,
-            operator_kinds=[
-                LAYER if counts[k] > 1 else problem.operator_kinds[int(np.argmax(layer == k))] for k in range(m)
-            ],
+            operator_kinds=[LAYER if layer_of(name) == name else kind[name] for name in names],
             occupancy=occupancy,
             shared_weights=problem.shared_weights.grouped(layer, m),
         )

@@ -42,6 +42,16 @@ def test_a_layer_is_the_sum_of_its_operators() -> None:
     assert merged.output_bytes.tolist() == [3.0, 7.0 + 5.0, 8.0, 10.0]  # the head has no readers
 
 
+def test_an_operator_may_be_a_layer_by_itself() -> None:
+    """As in lists of plain products, whether their operators have a name of their own or not."""
+    names = ["x", "layers.0", "h.1.linear", "blocks.2/backward", "layers.3.a", "layers.3.b"]
+    found = by_layers(model([(0, 1, 1.0), (4, 5, 1.0)], [0, 1]).replace(operator_names=names))
+    assert found.operator_names == ("x", "layers.0", "h.1", "blocks.2", "layers.3")
+    assert found.operator_kinds == ("Gather", *[LAYER] * 4)
+    single = by_layers(model([], []).replace(operator_names=["a", *(f"layers.{k}.linear" for k in range(5))]))
+    assert single.operator_names[1:] == tuple(f"layers.{k}" for k in range(5))
+
+
 def test_layers_have_the_order_of_their_first_operators() -> None:
     number, names = layers_of(model([], []))
     assert (number.tolist(), names) == ([0, 1, 1, 2, 2, 3], ["embed", "layers.0", "layers.1", "head"])
