@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hetgym._text import counted
 from hetgym.errors import ConfigError, HetgymError
 
 if TYPE_CHECKING:
@@ -30,6 +31,27 @@ class Exports:
 
         for form, _ in self.wanted:
             check_export(form.name, problem, **self.arguments)
+
+    def placeable(self, problem: Problem) -> Problem:
+        """The problem whose plans all forms can hold, with a notice of what it leaves out; ConfigError if none is."""
+        from hetgym.cli.console import tell
+
+        if not any(form.whole for form, _ in self.wanted):
+            return problem
+        from hetgym.export.whole_modules import on_accelerators, whole_modules
+
+        grouped = whole_modules(problem)
+        if grouped.num_operators < problem.num_operators:
+            tell(
+                f"accelerate: the plan is of whole layers and modules, {grouped.num_operators} of them for "
+                f"{counted(problem.num_operators, 'operator')}, since Accelerate places no smaller parts"
+            )
+        found = on_accelerators(grouped)
+        beside = [name for name, ahead in zip(found.device_names, found.asynchronous, strict=True) if not ahead]
+        if found is not grouped and beside:
+            names = ", ".join(beside)
+            tell(f"accelerate: the plan leaves {names} out, whose weights would be copied to a GPU at each call")
+        return found
 
     def write(self, plan: Trace | ParallelPlan, folder: Path) -> tuple[dict[str, Path], HetgymError | None]:
         """Write all that hold the plan; returns the files by form, and an error that names what the others lose."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hetgym._sums import summed
+from hetgym._text import counted
 from hetgym.cli.exports import Exports, check_exports, parse_exports
 from hetgym.cli.options import (
     ExportOption,
@@ -104,12 +105,13 @@ def plan(
     problem = Problem.build(graph, devices)
     problem = by_layers(problem) if layers else problem
     batch = options.batch
-    spec = ProblemSpec.held(problem, f"{graph.name}{f'-b{batch}' if batch else ''}@{problem.name.partition('@')[2]}")
-    job = Job(spec.name, (spec,), chosen, under, command_line())
     asked: dict[str, str | int | None] = {"model": model, "platform": platform, "batch": batch}
     sizes = parse_dims(options.dims) if options.dims else None
     exports = Exports(wanted, {"platform": devices, "model": model, "batch": batch, "dims": sizes})
     exports.check(problem)
+    problem = exports.placeable(problem)
+    spec = ProblemSpec.held(problem, f"{graph.name}{f'-b{batch}' if batch else ''}@{problem.name.partition('@')[2]}")
+    job = Job(spec.name, (spec,), chosen, under, command_line())
     reference = None
     if goal.makespan < 1:
         roomy = without_limits(under[0])
@@ -229,7 +231,9 @@ def _print_quantities(keeper: BestTrace) -> None:
         say(f"{name} {value:.4g}{unit}{beside}")
     if best.speed is not None and (best.speed < 1).any():
         slower = int((best.speed < 1).sum())
-        stdout().print(f"{slower} operators at a lower clock, down to {best.speed.min():.0%} of the full one")
+        stdout().print(
+            f"{counted(slower, 'operator')} at a lower clock, down to {best.speed.min():.0%} of the full one"
+        )
 
 
 def _print_front(keeper: BestTrace, problem: Problem) -> None:

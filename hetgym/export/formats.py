@@ -17,8 +17,9 @@ from hetgym._input.json import parse
 from hetgym._types import IntArray
 from hetgym.bench.plan import plan_document
 from hetgym.errors import ConfigError, shown, unknown_name
-from hetgym.export.device_map import export_device_map
+from hetgym.export.device_map import export_device_map, unknown_weights
 from hetgym.export.llama_cpp import export_llama_cpp
+from hetgym.export.module_weights import known_weights
 from hetgym.export.onnx_runtime import export_onnx_runtime
 from hetgym.export.pipelining import export_pipelining, export_stages
 from hetgym.export.placement import Placement, PlanLost
@@ -38,12 +39,13 @@ class Format:
     name: str  # as in `--export name`
     file: str  # default name of its file
     holds: str  # what of a plan it holds, for listings
+    whole: bool = False  # whether it takes whole layers and modules only
 
 
 FORMATS = (
     Format("json", "plan.json", "everything: devices and times of operators, or stages of training steps."),
     Format("onnxruntime", "onnxruntime.json", "the device of each node, at most one of a kind."),
-    Format("accelerate", "device_map.json", "the device of each PyTorch module, one CPU and any GPUs."),
+    Format("accelerate", "device_map.json", "the device of each PyTorch module: GPUs, or the CPU.", True),
     Format("llama.cpp", "llama.cpp.args", "the device of each layer and weight of a language model."),
     Format("pipelining", "pipelining.json", "the modules at which torch.distributed.pipelining begins a stage."),
 )
@@ -94,10 +96,12 @@ def export_plan(
             the file holds the words of the command line.
         problem: the problem of a schedule.
         platform: its devices; without it, every accelerator is taken for a GPU.
-        model: the ONNX file that was planned, for ``onnxruntime``; the name of the model for ``json``.
+        model: name or file from which the graph was loaded: the ONNX file for ``onnxruntime``, a ``.pt2`` file, which
+            names its weights, for ``accelerate``. Names of the zoo are known by the problem.
         batch: batch size with which the ONNX file was imported.
         dims: sizes of its named axes.
-        weights: for ``accelerate``, names of all weights of the module, as in ``module.state_dict()``.
+        weights: for ``accelerate``, names of all parameters and buffers of the module, as in ``module.state_dict()``
+            and ``module.named_buffers()``; needed unless the plan has one device or the model is known.
         layers: for ``pipelining`` of a training step, the path of the submodule that begins each layer; those of Llama
             in transformers by default.
         backend: for ``llama.cpp``, the first part of the names of GPUs.
@@ -167,6 +171,9 @@ def check_export(
         one_device = np.zeros(problem.num_operators, np.int32)
         with suppress(PlanLost):  # another plan may do
             _of_operators(problem, one_device, format, None, platform, model, batch, dims)
+        placement = Placement.of(problem, one_device, platform, model)
+        if format == "accelerate" and not placement.language_model and known_weights(problem.name, model) is None:
+            raise ConfigError(f"{format} {unknown_weights(placement)}")
 
 
 def _names(what: str, names: Iterable[str] | None) -> list[str] | None:
@@ -196,11 +203,13 @@ def _of_operators(
     backend: str = "CUDA",
 ) -> dict[str, Any]:
     """The document of a placement of operators; the arguments are those of :func:`export_plan`."""
-    placement = Placement.of(problem, assignment, platform)
+    placement = Placement.of(problem, assignment, platform, model)
     annotated = file if _annotates(format, file) else None
     make: dict[str, Callable[[], dict[str, Any]]] = {
         "onnxruntime": lambda: export_onnx_runtime(placement, model, batch, dims, annotated),
-        "accelerate": lambda: export_device_map(placement, weights),
+        "accelerate": lambda: export_device_map(
+            placement, known_weights(problem.name, model) if weights is None else weights
+        ),
         "llama.cpp": lambda: export_llama_cpp(placement, backend),
         "pipelining": lambda: export_pipelining(placement),
     }

@@ -9,6 +9,7 @@ anywhere in a tensor's name) applies. An operator runs where its weights are, at
 from collections.abc import Mapping
 from typing import Any
 
+from hetgym._text import counted
 from hetgym.errors import ConfigError, unknown_name
 from hetgym.export.placement import Placement, Target, lost
 from hetgym.graph import layer_of
@@ -17,6 +18,8 @@ from hetgym.planning.layers import LAYER
 PROGRAM = "llama.cpp"
 
 BACKENDS = ("CUDA", "Vulkan", "ROCm", "SYCL")  # Prefixes of the names of GPUs, one for each back end of llama.cpp
+
+NPUS = "CANN"  # Prefix of the names of NPUs, which are GPUs to llama.cpp
 
 TENSORS = {
     "input_layernorm": "attn_norm",
@@ -44,7 +47,8 @@ OUTSIDE = {"embed_tokens": "token_embd", "embed_positions": "position_embd", "no
 def export_llama_cpp(placement: Placement, backend: str = "CUDA") -> dict[str, Any]:
     """Arguments of llama.cpp's programs that place the weights and layers of one of the zoo's language models.
 
-    ``backend``, one of :data:`BACKENDS`, names the GPUs.
+    ``backend``, one of :data:`BACKENDS`, names the GPUs. Every accelerator is taken for a GPU, as by the target of
+    :class:`~hetgym.planning.layer_rules.LayerRules`; NPUs have the names of the back end :data:`NPUS`.
 
     Returns:
         ``args``: the words of the command line; and what they say: ``device``, ``n_gpu_layers``, ``tensor_split`` and
@@ -58,15 +62,12 @@ def export_llama_cpp(placement: Placement, backend: str = "CUDA") -> dict[str, A
         raise unknown_name("back end of llama.cpp", backend, BACKENDS)
     if not placement.language_model or any(name.startswith(("encoder.", "decoder.")) for name in placement.names):
         raise ConfigError(f"{PROGRAM} runs language models, and {placement.title} is not one of 'hetgym list decoders'")
-    for target in placement.used:
-        if target.kind not in ("cpu", "gpu"):
-            lost(PROGRAM, f"names no device like {target.name}, which is neither a CPU nor a GPU")
     slots = _slots(placement)
-    gpus = list(dict.fromkeys(slot for slot in slots if slot.kind == "gpu"))
-    offloaded = sum(slot.kind == "gpu" for slot in slots)
-    _check_turns(slots, gpus)
+    gpus = list(dict.fromkeys(slot for slot in slots if slot.kind != "cpu"))
+    offloaded = sum(slot.kind != "cpu" for slot in slots)
+    _check_turns(placement, slots, gpus)
     overrides = _overrides(placement, slots, backend)
-    more = dict.fromkeys(_name(target, backend) for target in placement.used if target.kind == "gpu")
+    more = dict.fromkeys(_name(target, backend) for target in placement.used if target.kind != "cpu")
     devices = list(dict.fromkeys([*(_name(gpu, backend) for gpu in gpus), *more]))
     split = [slots.count(gpu) for gpu in gpus] + [0] * (len(devices) - len(gpus))
     args = ["--n-gpu-layers", str(offloaded)]
@@ -87,11 +88,11 @@ def export_llama_cpp(placement: Placement, backend: str = "CUDA") -> dict[str, A
 
 def _name(target: Target, backend: str) -> str:
     """Name of a device and of its buffers."""
-    return "CPU" if target.kind == "cpu" else f"{backend}{target.number}"
+    return "CPU" if target.kind == "cpu" else f"{NPUS if target.kind == 'npu' else backend}{target.number}"
 
 
 def _layer_number(name: str) -> int | None:
-    layer = layer_of(name + ".")
+    layer = layer_of(name)
     return int(layer.rpartition(".")[2]) if layer else None
 
 
@@ -110,11 +111,11 @@ def _slots(placement: Placement) -> list[Target]:
         raise ConfigError(f"{PROGRAM}: the layers of {placement.title} are not numbered from 0")
     layers = [found[k] for k in range(len(found))]
     head = placement.where(placement.names.index("lm_head"))
-    fits = head == layers[-1] or (head.kind == "gpu" and head not in layers)
+    fits = head == layers[-1] or (head.kind != "cpu" and head not in layers)
     return [*layers, head if fits else layers[-1]]
 
 
-def _check_turns(slots: list[Target], gpus: list[Target]) -> None:
+def _check_turns(placement: Placement, slots: list[Target], gpus: list[Target]) -> None:
     """Refuse (ConfigError) slots that are not first on the CPU, then on one GPU after the other."""
     turn = [-1 if slot.kind == "cpu" else gpus.index(slot) for slot in slots]
     back = next((k for k in range(1, len(turn)) if turn[k] < turn[k - 1]), None)
@@ -122,8 +123,7 @@ def _check_turns(slots: list[Target], gpus: list[Target]) -> None:
         lost(
             PROGRAM,
             f"keeps the first layers on the CPU and gives each GPU consecutive ones, and the plan goes from "
-            f"{slots[back - 1].name} back to {slots[back].name} at layer {back}; 'hetgym plan --layers' places whole "
-            "layers",
+            f"{slots[back - 1].name} back to {slots[back].name} at layer {back}{placement.advice}",
         )
 
 
@@ -153,9 +153,9 @@ def _overrides(placement: Placement, slots: list[Target], backend: str) -> dict[
     if stray:
         lost(
             PROGRAM,
-            f"runs operators without weights where their layer or a neighbour is, so {len(stray)} operators, such as "
-            f"{placement.names[stray[0]]!r}, would not run on the planned device; 'hetgym plan --layers' places whole "
-            "layers",
+            "runs operators without weights where their layer or a neighbour is, so "
+            f"{counted(len(stray), 'operator')}, such as {placement.names[stray[0]]!r}, would not run on the planned "
+            f"device{placement.advice}",
         )
     return _merged(found, len(slots) - 1) | single
 

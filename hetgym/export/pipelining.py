@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from hetgym.errors import ConfigError
-from hetgym.export.placement import Placement, around, lost, under
+from hetgym.export.placement import Placement, around, called_module, lost, under
 from hetgym.parallel import ParallelPlan
 
 PROGRAM = "torch.distributed.pipelining"
@@ -35,20 +35,17 @@ def export_pipelining(placement: Placement) -> dict[str, Any]:
         lost(
             PROGRAM,
             f"gives each device consecutive modules, and the plan goes from {before} back to {again} at "
-            f"{placement.names[starts[back]]!r}; 'hetgym plan --layers' places whole layers",
+            f"{placement.names[starts[back]]!r}{placement.advice}",
         )
     if len(turn) % len(ring):
         lost(
             PROGRAM,
-            f"gives each device equally many stages, and the plan has {len(turn)} stages on {len(ring)} devices; "
-            "'hetgym plan --layers' places whole layers",
+            f"gives each device equally many stages, and the plan has {len(turn)} stages on {len(ring)} devices"
+            f"{placement.advice}",
         )
     ends = [*starts[1:], len(device)]
     return {
-        "split_spec": {
-            placement.path(path, PROGRAM): point
-            for path, point in (_split(placement, paths, start) for start in starts[1:])
-        },
+        "split_spec": {path: point for path, point in (_split(placement, paths, start) for start in starts[1:])},
         "stages": [
             {"device": placement.where(start).name, "first": placement.names[start], "last": placement.names[end - 1]}
             for start, end in zip(starts, ends, strict=True)
@@ -68,8 +65,8 @@ def _split(placement: Placement, paths: Sequence[str], start: int) -> tuple[str,
         return left, "end"
     lost(
         PROGRAM,
-        f"splits between modules, and the plan splits module {after or 'at the top'!r} before "
-        f"{placement.names[start]!r}; 'hetgym plan --layers' places whole layers",
+        f"splits between modules, and the plan splits {called_module(after)} before "
+        f"{placement.names[start]!r}{placement.advice}",
     )
 
 

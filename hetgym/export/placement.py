@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -9,7 +10,10 @@ import numpy as np
 
 from hetgym._types import IntArray
 from hetgym.errors import ConfigError
-from hetgym.planning.layers import LAYER
+from hetgym.export.module_weights import known_paths
+from hetgym.graph import layer_of
+from hetgym.graph.module_paths import Paths
+from hetgym.planning.layers import LAYER, tied
 from hetgym.platform import Platform
 from hetgym.problem import Problem
 
@@ -37,9 +41,17 @@ class Placement:
     # source, target: [e] the edges
     source: IntArray
     target: IntArray
+    tied: tuple[tuple[int, ...], ...]  # operators that read a weight of a product, such as a head and a table of words
+    model: str | os.PathLike[str] | None  # name or file of the model, if it is known
 
     @classmethod
-    def of(cls, problem: Problem, assignment: IntArray, platform: Platform | None = None) -> Placement:
+    def of(
+        cls,
+        problem: Problem,
+        assignment: IntArray,
+        platform: Platform | None = None,
+        model: str | os.PathLike[str] | None = None,
+    ) -> Placement:
         """The placement ([n] devices) of operators; without a platform every accelerator is taken for a GPU."""
         kinds = ["gpu" if ahead else "cpu" for ahead in problem.asynchronous.tolist()]
         if platform is not None:
@@ -59,6 +71,8 @@ class Placement:
             targets,
             problem.edge_source,
             problem.edge_target,
+            tied(problem),
+            model,
         )
 
     @property
@@ -69,6 +83,10 @@ class Placement:
     def where(self, operator: int) -> Target:
         """The device of an operator."""
         return self.targets[int(self.device[operator])]
+
+    def device_of(self, name: str) -> Target | None:
+        """The device of an operator by its name; None if there is none of that name."""
+        return self.where(self.names.index(name)) if name in self.names else None
 
     def inputs(self) -> list[list[int]]:
         """For each operator the operators that it reads from."""
@@ -93,39 +111,61 @@ class Placement:
         """True if the graph is one of the zoo's language models, whose operators are named after modules."""
         return "lm_head" in self.names and any(name.endswith("embed_tokens") for name in self.names)
 
-    def module(self, operator: int) -> str:
-        """Path of the module that an operator belongs to; empty for the outermost one.
-
-        Operators of imported PyTorch modules are named ``module.operation``, those of the zoo's language models after
-        the module itself where they have weights, and those that stand for a layer after the layer.
-
-        Raises:
-            ConfigError: the names are those of ONNX nodes.
-        """
-        name = self.names[operator]
-        if self.kinds[operator] == LAYER or (self.language_model and self.weighted[operator]):
-            return name
-        return name.rpartition(".")[0]
+    @property
+    def advice(self) -> str:
+        """What to do about operators of a layer on several devices; empty if layers are whole."""
+        single = any(kind != LAYER and layer_of(name) for name, kind in zip(self.names, self.kinds, strict=True))
+        return "; 'hetgym plan --layers' places whole layers" if single else ""
 
     def modules(self, program: str) -> list[str]:
-        """Path of the module of each operator; ConfigError if none has a module, as in graphs of ONNX models."""
-        found = [self.module(i) for i in range(len(self.names))]
+        """Path of the module that each operator belongs to; empty for the outermost one.
+
+        Operators of imported PyTorch modules are named ``module.operation``, and those that stand for a layer after
+        the layer. Those of the zoo's language models have modules of transformers; where these have other names within
+        a layer, the layer is the module.
+
+        Raises:
+            ConfigError: no operator has a module, as in graphs of ONNX models, or the modules have other names.
+        """
+        if self.language_model:
+            paths = self.paths(program)
+            return [self._in_transformers(i, paths) for i in range(len(self.names))]
+        found = [
+            name if kind == LAYER else name.rpartition(".")[0]
+            for name, kind in zip(self.names, self.kinds, strict=True)
+        ]
         if not any(found) or any("/" in path for path in found):
             raise ConfigError(
                 f"{program} places modules of PyTorch, and the operators of {self.title} are not named after modules; "
-                "plan a .pt2 program, a graph of hetgym.graph.from_torch, or a model of the zoo that came from PyTorch"
+                "it takes networks of several modules, by a .pt2 file, hetgym.graph.from_torch or a name of the zoo"
             )
         return found
 
-    def path(self, module: str, program: str) -> str:
-        """Path of a module in the program's own model: language models of the zoo stand for those of transformers."""
-        if not self.language_model or not module:
-            return module
-        if any(name.startswith(("embed_positions", "encoder.", "decoder.")) for name in self.names):
+    def paths(self, program: str) -> Paths:
+        """Paths of a language model's modules; ConfigError if they are unknown."""
+        if any(name.startswith(("encoder.", "decoder.")) for name in self.names):
             raise ConfigError(
                 f"{program}: the modules of {self.title} have other names in transformers; plan the module itself"
             )
-        return module if module == "lm_head" else f"model.{module}"
+        found = known_paths(self.title, self.model, self.names)
+        if found is None:
+            raise ConfigError(
+                f"{program}: the modules of {self.title} are named by the model's family; pass model=…, the name or "
+                "the file that the graph was loaded from"
+            )
+        return found
+
+    def _in_transformers(self, operator: int, paths: Paths) -> str:
+        """Path of the module of an operator of a language model."""
+        name, own = self.names[operator], self.kinds[operator] == LAYER or self.weighted[operator]
+        layer = layer_of(name)
+        if layer:
+            within = (name if own else name.rpartition(".")[0]).removeprefix(layer)
+            return f"{paths.layers}.{layer.rpartition('.')[2]}" + (within if paths.inside else "")
+        at = {
+            "embed_tokens": paths.words, "embed_positions": paths.positions, "norm": paths.norm, "lm_head": paths.head
+        }  # fmt: skip
+        return at.get(name, "") if own else ""
 
 
 def around(path: str) -> list[str]:
@@ -137,6 +177,11 @@ def around(path: str) -> list[str]:
 def under(path: str, module: str) -> bool:
     """True for the path of a module and of what lies in it."""
     return path == module or path.startswith(module + ".")
+
+
+def called_module(path: str) -> str:
+    """A module in a sentence."""
+    return f"module {path!r}" if path else "the outermost module"
 
 
 class PlanLost(ConfigError):

@@ -59,6 +59,16 @@ def from_pt2(path: str | os.PathLike[str], name: str | None = None, *, strict: b
     return graph
 
 
+def saved_weights(path: str | os.PathLike[str]) -> list[str]:
+    """Names of all parameters and buffers of a saved program's module, those that it does not read included.
+
+    Raises:
+        GraphError: the file is missing, damaged or of another version, or it holds more than one program.
+    """
+    file = as_path(path, "a saved program", GraphError)
+    return ProgramReader(str(file), *_documents(file)).held()
+
+
 class _Bounded:
     """A file that refuses to read pieces longer than a limit; the longest that zipfile wants is the directory."""
 

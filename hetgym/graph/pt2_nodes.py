@@ -135,15 +135,22 @@ class ProgramReader:
             if isinstance(meta, Mapping):
                 key = [entry.get("path_name"), *(meta.get(k) for k in ("sizes", "strides", "storage_offset"))]
                 same[name] = first.setdefault(repr(key), name)
-        names: dict[str, str] = {}
+        return {placeholder: same.get(weight, weight) for placeholder, weight, _ in self._constants()}
+
+    def held(self) -> list[str]:
+        """Names of all parameters and buffers, tied ones under each of their names."""
+        read = [weight for _, weight, kind in self._constants() if kind != "tensor_constant"]
+        return list(dict.fromkeys([*self._object(self._config, "the weights: config"), *read]))
+
+    def _constants(self) -> Iterator[tuple[str, str, str]]:
+        """Placeholder, name and kind of each constant."""
         for i, spec in enumerate(self._array(self._signature, "input_specs")):
             place = f"input_specs[{i}]"
             what, entry = self._only(spec, place)
-            for kind in ("parameter", "buffer", "tensor_constant"):
-                if what == kind:
-                    weight = self._check.string(self._object(entry, place).get(f"{kind}_name"), place)
-                    names[self._name(entry.get("arg"), place)] = same.get(weight, weight)
-        return names
+            if what in ("parameter", "buffer", "tensor_constant"):
+                entry = self._object(entry, place)
+                weight = self._check.string(entry.get(f"{what}_name"), place)
+                yield self._name(entry.get("arg"), place), weight, what
 
     def nodes(self) -> list[Node]:
         """The nodes in order: placeholders, calls and the output."""

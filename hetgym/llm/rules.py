@@ -50,7 +50,6 @@ class Rules(LayerRules):
 
     Args:
         buffers: bytes that each GPU in use needs beside weights and cache.
-        copied: whether layers on the CPU are copied to a GPU each time they run.
         tensor: most GPUs over which it splits the tensors of a layer; 1 if it does not.
         whole: whether such a split is over all GPUs; otherwise it is over equal groups of them.
         untensored: families whose tensors it does not split.
@@ -65,7 +64,6 @@ class Rules(LayerRules):
     """
 
     buffers: Buffers
-    copied: bool = False
     tensor: int = 1
     whole: bool = False
     untensored: frozenset[str] = frozenset()
@@ -109,7 +107,7 @@ TARGETS: dict[str, Rules] = {
     "vllm": _rules(
         "vllm", _vllm, tensor=1024, utilisation=0.92, caches=("float16", "bfloat16", "float8"), stretched=False
     ),
-    "accelerate": _rules("accelerate", _torch, copied=True),
+    "accelerate": _rules("accelerate", _torch),
     "exo": Rules("exo", weights=IN_GGUF | IN_SAFETENSORS, buffers=_exo, proportional=True, nodes=True),
     "onnxruntime": _rules("onnxruntime", _torch),
     "pipelining": _rules("pipelining", _torch),

@@ -21,6 +21,9 @@ class LayerRules:
         experts: whether the experts of a layer may lie on the CPU while the layer is on a GPU.
         table_on_cpu: whether the table of words always lies on the CPU; otherwise it is with the first layer.
         gpus: most GPUs.
+        copied: whether weights on the CPU are copied to a GPU at each use, so that the CPU computes nothing and has no
+            layers in a plan that does not count these copies.
+        ties: whether operators that share a weight, such as a head and the table of words, must be on one device.
     """
 
     title: str
@@ -29,13 +32,15 @@ class LayerRules:
     experts: bool = False
     table_on_cpu: bool = False
     gpus: int = 1024
+    copied: bool = False
+    ties: bool = False
 
 
 LAYER_RULES: dict[str, LayerRules] = {
     "llama.cpp": LayerRules("llama.cpp", cpu="first", experts=True, table_on_cpu=True),
     "ollama": LayerRules("ollama", cpu="first", table_on_cpu=True),
     "vllm": LayerRules("vLLM"),
-    "accelerate": LayerRules("Accelerate", cpu="last"),
+    "accelerate": LayerRules("Accelerate", cpu="last", copied=True, ties=True),
     "onnxruntime": LayerRules("ONNX Runtime", cpu="last", gpus=1),
     "pipelining": LayerRules("torch.distributed.pipelining"),
     "megatron": LayerRules("Megatron Core"),

@@ -11,6 +11,8 @@ from hetgym.problem import Problem
 
 LAYER = "Layer"  # Kind of an operator that stands for a layer
 
+_PRODUCTS = ("Gemm", "MatMul")  # Kinds of operators
+
 
 def layers_of(problem: Problem) -> tuple[IntArray, list[str]]:
     """[n] layers by their first operators, and names by :func:`hetgym.graph.layer_of`, else the operator's own."""
@@ -44,6 +46,20 @@ def whole_layers(problem: Problem) -> tuple[IntArray, BoolArray, int]:
     early = np.array(last) < 0
     chosen = [max(0, first[model[i]]) if early[i] else last[i] for i in range(len(last))]
     return np.array(chosen, np.int32), early, len(numbers)
+
+
+def tied(problem: Problem) -> tuple[tuple[int, ...], ...]:
+    """The readers of each shared weight that is most of what a product reads, as that of a head and a table of words.
+
+    Masks, rotary tables and caches, which operators share as well, are not.
+    """
+    pointer, reader, size = problem.shared_weights[:3]
+    found = []
+    for k, bytes in enumerate(size.tolist()):
+        readers = reader[pointer[k] : pointer[k + 1]].tolist()
+        if any(problem.operator_kinds[i] in _PRODUCTS and bytes > problem.weight_bytes[i] / 2 for i in readers):
+            found.append(tuple(readers))
+    return tuple(found)
 
 
 def _neighbours(problem: Problem) -> tuple[list[list[int]], list[list[int]]]:

@@ -115,16 +115,16 @@ def spread(problem):
 
 
 def test_what_one_form_loses_does_not_stop_the_others(tmp_path: Path) -> None:
-    words = ["plan", "gpt2", "--platform", "cpu-2gpu-nvlink", "--schedulers", "spread", "--name", "p"]
+    words = ["plan", "qwen3-0.6b", "--platform", "cpu-2gpu-nvlink", "--schedulers", "spread", "--name", "p"]
     (tmp_path / "spread.py").write_text(SPREAD)
-    words += ["--export", "accelerate", "--export", "pipelining", "--export", "json:my.json"]
+    words += ["--export", "llama.cpp", "--export", "pipelining", "--export", "json:my.json"]
     try:
         done = ask(*words, "--import", "spread.py", cwd=tmp_path)
     finally:
         unregister("spread")
     assert done.returncode == 2
-    assert "Accelerate cannot follow this plan" in done.stderr and "pipelining cannot follow this plan" in done.stderr
-    assert "plan.json" in done.stdout and "my.json" in done.stdout and "device_map.json" not in done.stdout
+    assert "llama.cpp cannot follow this plan" in done.stderr and "pipelining cannot follow this plan" in done.stderr
+    assert "plan.json" in done.stdout and "my.json" in done.stdout and "llama.cpp.args" not in done.stdout
     assert json.loads((tmp_path / "my.json").read_text())["operators"]
 
 

@@ -50,12 +50,13 @@ class HetScheduleEnv(ScheduleEnv, arguments=HetScheduleArguments):
     ``target`` names the program that is to run the placement, and masks the devices on which it could not. Layers stay
     whole: the first operator of a layer decides for all of it. Each GPU takes consecutive layers; the CPU takes the
     first, the last or none, depending on the program. ``"llama.cpp"`` may have all experts of a layer on the CPU. It
-    and ``"ollama"`` keep everything before the layers there, such as the table of words. Other operators outside layers
-    share the device of the last layer that they read from or, if they read from none, of the first layer that reads
-    from them. Every accelerator is taken for a GPU, and layers are recognised by names of operators such as
-    ``layers.3.self_attn.q_proj``. The masks can be followed to the end wherever all devices run all operators. If the
-    program's devices cannot run an operator, all that can are legal, and the program cannot run this placement. The
-    reference, the bound and the completion ignore the target.
+    and ``"ollama"`` keep everything before the layers there, such as the table of words. ``"accelerate"`` keeps a head
+    that reads the table of words on its device, and the CPU, from which it copies weights to a GPU at each use, has no
+    layers. Other operators outside layers share the device of the last layer that they read from or, if they read from
+    none, of the first layer that reads from them. Every accelerator is taken for a GPU, and layers are recognised by
+    names of operators such as ``layers.3.self_attn.q_proj``. The masks can be followed to the end wherever all devices
+    run all operators. If the program's devices cannot run an operator, all that can are legal, and the program cannot
+    run this placement. The reference, the bound and the completion ignore the target.
     <<illegal actions>>
 
     ## Observation space

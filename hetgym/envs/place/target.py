@@ -17,7 +17,7 @@ from hetgym._types import BoolArray, Int64Array, IntArray, frozen
 from hetgym.errors import ConfigError
 from hetgym.graph.layers import of_experts
 from hetgym.planning.layer_rules import LayerRules, layer_rules
-from hetgym.planning.layers import whole_layers
+from hetgym.planning.layers import tied, whole_layers
 from hetgym.problem import Problem
 
 UNUSED, GPU, KEEPER, FIRST, LAST = range(5)
@@ -61,6 +61,8 @@ def target_tables(problem: Problem, target: str) -> TargetTables:
     holds = np.isin(role, (GPU, FIRST, LAST))
     if not holds.any():
         raise ConfigError(f"{problem.name!r} has no GPU, and {rules.title} places layers on GPUs only")
+    for readers in tied(problem) if rules.ties else ():
+        layer[list(readers)] = layer[list(readers)].min()
     names, runs = problem.operator_names, np.isfinite(problem.cost)
     runs |= ~runs[:, holds].any(axis=1, keepdims=True)  # what runs on none of them does not count against any
     expert = np.array([rules.experts and cpu >= 0 and of_experts(name) for name in names])
@@ -79,7 +81,7 @@ def _roles(problem: Problem, rules: LayerRules) -> tuple[Int64Array, int]:
     """[d] roles of devices, and the CPU; -1 if there is none that the program uses."""
     role = np.where(problem.asynchronous, GPU, UNUSED).astype(np.int64)
     cpu = int(np.argmin(problem.asynchronous))
-    if role[cpu] == GPU or not (rules.cpu or rules.experts or rules.table_on_cpu):
+    if role[cpu] == GPU or rules.copied or not (rules.cpu or rules.experts or rules.table_on_cpu):
         return role, -1
     role[cpu] = {"first": FIRST, "last": LAST}.get(rules.cpu, KEEPER)
     return role, cpu

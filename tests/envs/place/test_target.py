@@ -84,7 +84,9 @@ def can_run(target: str, model: Operators, problem: Problem, placement: Sequence
         return False
     runs = [device for device, _ in groupby(where)]
     gpus = [device for device in runs if kinds[device] == "gpu"]
-    if cpu in runs and (not rules.cpu or runs.index(cpu) != {"first": 0, "last": len(runs) - 1}[rules.cpu]):
+    if cpu in runs and (
+        not rules.cpu or rules.copied or runs.index(cpu) != {"first": 0, "last": len(runs) - 1}[rules.cpu]
+    ):
         return False
     return len(runs) == len(set(runs)) and len(gpus) <= rules.gpus
 
@@ -238,10 +240,10 @@ def test_programs_take_the_placement_of_every_episode(
     different = set()
     for seed in range(12):
         schedule = played(env, seed, legal)["schedule"]
-        different.add(json.dumps(export_plan(schedule, form, problem=problem)))
+        different.add(json.dumps(export_plan(schedule, form, problem=problem, model=configuration[model])))
     assert len(different) > 3
     with pytest.raises(ConfigError, match="cannot follow this plan"):
-        export_plan(played(free, 0)["schedule"], form, problem=problem)
+        export_plan(played(free, 0)["schedule"], form, problem=problem, model=configuration[model])
 
 
 def test_experts_of_a_real_mixture_may_leave_their_layer(configuration: dict[str, str]) -> None:
