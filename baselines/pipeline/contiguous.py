@@ -6,6 +6,7 @@ import numpy as np
 
 from hetgym._types import IntArray
 from hetgym.baselines.pipeline.downset import placement, prefixes, solve
+from hetgym.baselines.pipeline.sharing import within_pools
 from hetgym.pipeline.contraction import contract
 from hetgym.pipeline.problem import PipelineProblem
 
@@ -29,6 +30,7 @@ def equal_cut(problem: PipelineProblem) -> IntArray:
     return problem.check(first + small.expand(stage, problem.num_operators))
 
 
+@within_pools
 def contiguous_dp(problem: PipelineProblem) -> IntArray:
     """[n] the best cut of a topological order among devices of any kinds, in any sequence.
 

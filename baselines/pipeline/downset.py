@@ -8,6 +8,7 @@ import numpy as np
 from hetgym._sums import summed
 from hetgym._types import IntArray
 from hetgym.baselines.pipeline.downset_kernel import Bits, device_sets, fill_values
+from hetgym.baselines.pipeline.sharing import within_pools
 from hetgym.errors import ConfigError, ProblemError
 from hetgym.pipeline.contraction import Contraction, contract
 from hetgym.pipeline.problem import PipelineProblem
@@ -20,6 +21,7 @@ class NodeStage(NamedTuple):
     kind: int  # position of the kind of device
 
 
+@within_pools
 def downset_dp(problem: PipelineProblem, limit: int = 200_000) -> IntArray:
     """[n] the devices of the contiguous stages with the least max-load.
 
@@ -62,7 +64,9 @@ def placement(problem: PipelineProblem, small: Contraction, cut: list[NodeStage]
         ProblemError: there is no cut.
     """
     if cut is None:
-        raise ProblemError(f"pipeline {problem.name!r}: no contiguous cut fits into the devices' memory")
+        raise ProblemError(
+            f"pipeline {problem.name!r}: no contiguous cut fits into the devices' memory; {problem.lacks()}"
+        )
     stage = np.zeros(len(small.members), np.int32)
     device = np.zeros(len(cut), np.int32)
     counts = [kind.count for kind in problem.kinds]

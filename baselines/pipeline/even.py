@@ -5,6 +5,7 @@ import numpy as np
 from hetgym._types import IntArray
 from hetgym.baselines.pipeline.contiguous import contiguous_dp
 from hetgym.baselines.pipeline.optima import MAX_STEPS, least_sum, stage_loads, traced
+from hetgym.baselines.pipeline.sharing import within_pools
 from hetgym.pipeline.problem import PipelineProblem
 from hetgym.pipeline.reference import cut_problem
 from hetgym.pipeline.tables import counts_and_first
@@ -12,6 +13,7 @@ from hetgym.pipeline.tables import counts_and_first
 ROUNDING = 1.0 + 1e-12  # Factor by which equal loads may differ that were added up in another order
 
 
+@within_pools
 def even_cut(problem: PipelineProblem) -> IntArray:
     """[n] the best cut along one order in which every device has a stage, and the stages are as equal as possible.
 

@@ -11,9 +11,11 @@ import numpy as np
 from hetgym._types import IntArray
 from hetgym.baselines.exact import check_limits, search
 from hetgym.baselines.pipeline.downset import NodeStage, placement, prefixes, solve
+from hetgym.baselines.pipeline.sharing import respects_pools
 from hetgym.errors import ProblemError, require
 from hetgym.pipeline.contraction import Contraction, contract
 from hetgym.pipeline.problem import PipelineProblem
+from hetgym.pipeline.sharing import relaxed
 
 RESOLUTION = 2.0**26  # Ticks of the first answer's max-load
 
@@ -57,6 +59,8 @@ def cp_sat_cut(problem: PipelineProblem, seconds: float = 10.0, workers: int = 4
     cp = require("ortools.sat.python.cp_model", "exact", "cutting pipelines exactly")
     small = contract(problem)
     first, value = solve(problem, small, prefixes(small), math.inf)
+    if first is not None and not respects_pools(problem, placement(relaxed(problem), small, first)):
+        first = None
     model = _Model(cp, problem, small, first, value)
     solver, outcome = search(cp, model.model, seconds, workers, seed)
     if outcome == cp.INFEASIBLE and first is None:
@@ -110,6 +114,7 @@ class _Model:
         scale = 1.0
         if small.size.any():
             scale = float(2.0 ** np.floor(np.log2(2.0**50 / float(small.size.sum()))))  # whole bytes stay whole
+        drawn: dict[str, list[Any]] = {kind.pool: [] for kind in problem.kinds if kind.pool}
         for s in range(stages):
             cut = self.cut(small, s, inside[s]) if any(problem.kinds[t].transfers for t in usable) else 0
             for t, here in self.kind[s].items():
@@ -123,6 +128,13 @@ class _Model:
                     held = sum(int(small.size[i] * scale) * inside[s][i] for i in range(m))
                     most = int(problem.kinds[t].memory * (1.0 + _SLACK) * scale)  # as PipelineProblem.check has it
                     model.add(held <= most).only_enforce_if(here)
+                    if problem.kinds[t].pool:
+                        part = model.new_int_var(0, most, f"p{s},{t}")
+                        model.add(part >= held).only_enforce_if(here)
+                        drawn[problem.kinds[t].pool].append(part)
+        for pool in problem.pools:
+            parts = drawn[problem.kinds[problem.device_kind[pool.devices[0]]].pool]
+            model.add(sum(parts) <= int(pool.capacity * (1.0 + _SLACK) * scale))
         model.minimize(load)
         self.hint(hint)
 

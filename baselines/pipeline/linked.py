@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from hetgym.baselines.pipeline.linked_kernel import LARGEST, SQUARES, SUM, fill
 from hetgym.errors import ConfigError, ProblemError, check_name
 from hetgym.pipeline.chain import LayerChain
 from hetgym.pipeline.cuts import Stage
+from hetgym.pipeline.pools import ROUNDING, exceeded, rations
 
 OBJECTIVES = ("throughput", "latency", "balance", "cache")
 """Objectives of :func:`linked_dp`. ``throughput``: the slowest stage, transfers at both ends included, is as fast as
@@ -20,7 +22,6 @@ or, without times, by its share of the memory, is as light as possible; ``cache`
 MAX_STEPS = 600_000_000  # Most steps of the dynamic program
 MAX_STATES = 12_000_000  # Most entries of its tables
 MAX_PARTS = 16_000_000  # Most parts of the chain on a class of devices that are weighed
-ROUNDING = 1.0 + 1e-12  # Factor by which equal loads may differ that were added up in another order
 
 
 class _Classes(NamedTuple):
@@ -39,7 +40,8 @@ def linked_dp(chain: LayerChain, objective: str = "throughput", stages: int | No
 
     A dynamic program over sets of devices, the last device and the layers so far. Devices with equal figures and links
     stand for each other, so the result is exact; where there are too many sets of different devices, links between
-    devices of equal figures are taken for equal while the cut is searched for.
+    devices of equal figures are taken for equal while the cut is searched for. If devices share a memory and the best
+    cut would exceed it, the memory is divided among them in many ways, see :func:`~hetgym.pipeline.pools.rations`.
 
     Of the cuts that are best, the one with exactly ``stages`` stages and the least sum of squares is returned, so no
     stage is empty or short because another one is the slowest anyway; for ``latency``, the one with the fewest stages.
@@ -61,15 +63,50 @@ def linked_dp(chain: LayerChain, objective: str = "throughput", stages: int | No
         raise ConfigError(f"stages is {most}; {chain.name!r} has {len(chain.devices)} devices")
     if objective == "cache" and not np.isfinite(chain.memory).all():
         raise ConfigError("--objective cache compares what is free, so every device needs a memory_capacity")
+    found = _linked(chain, objective, most)
+    if not chain.pools:
+        return _checked(chain, found, most)
+    if found is not None and exceeded(chain.pools, chain.bytes_of(found)) is None and objective != "cache":
+        return found
+    best: tuple[tuple[float, ...], list[Stage]] | None = None
+    sizes = chain.sizes() - _between(chain.cached) if objective == "cache" else chain.sizes()
+    for memory in rations(chain.pools, chain.memory, sizes, float(sizes[0, -1])):
+        divided = _linked(replace(chain, memory=memory, memory_pool=()), objective, most)
+        if divided is not None:
+            rank = _rank(chain, objective, divided, most)
+            if best is None or rank < best[0]:
+                best = rank, divided
+    return _checked(chain, best and best[1], most)
+
+
+def _linked(chain: LayerChain, objective: str, most: int) -> list[Stage] | None:
+    """As :func:`linked_dp`, of a chain whose devices share no memory; None if no cut fits."""
     classes = _classes(chain)
     base = _weights(chain, classes, objective)
     search = _Search(classes, base, most, pays=objective if objective in ("throughput", "latency") else "")
     if objective == "latency":
         return _on_devices(classes, search.best(SUM, np.inf, exactly=False))
     limit = search.least(LARGEST) * ROUNDING
-    if not limit < np.inf:
-        raise ProblemError(f"chain {chain.name!r}: no cut along its layers fits on the devices")
-    return _on_devices(classes, search.best(SQUARES, limit, exactly=True))
+    return _on_devices(classes, search.best(SQUARES, limit, exactly=True)) if limit < np.inf else None
+
+
+def _checked(chain: LayerChain, cut: list[Stage] | None, most: int) -> list[Stage]:
+    """The cut; ProblemError if there is none."""
+    if cut is None:
+        raise ProblemError(f"chain {chain.name!r}: no cut along its layers fits on the devices; {chain.lacks(most)}")
+    return cut
+
+
+def _rank(chain: LayerChain, objective: str, cut: list[Stage], most: int) -> tuple[float, ...]:
+    """How good a cut is, smaller being better; ties are broken as by :func:`linked_dp`."""
+    if objective == "latency":
+        return chain.latency_of(cut), len(cut)
+    loads = chain.loads(cut) if objective == "throughput" else chain.run_times(cut)
+    if objective == "balance" and not loads.any():
+        memory = chain.memory[[stage.device for stage in cut]]
+        loads = np.array([chain.held(stage) for stage in cut]) / np.where(np.isfinite(memory) & (memory > 0), memory, 1)
+    value = -chain.room(cut) if objective == "cache" else float(f"{loads.max():.12g}")
+    return value, -len(cut), float((loads**2).sum())
 
 
 def _classes(chain: LayerChain) -> _Classes:
@@ -170,14 +207,14 @@ class _Search:
         """Least value of any cut."""
         return float(self._run(how, np.inf).min())
 
-    def best(self, how: int, limit: float, exactly: bool) -> list[tuple[int, int, int]]:
+    def best(self, how: int, limit: float, exactly: bool) -> list[tuple[int, int, int]] | None:
         """The cut of least value whose stages do not exceed a limit: first layer, end and class of each stage.
 
-        With ``exactly``, cuts onto all devices that may be used come first.
+        With ``exactly``, cuts onto all devices that may be used come first. None if none fits.
         """
         ends = self._run(how, limit)
         if not np.isfinite(ends).any():
-            raise ProblemError("no cut along the layers fits on the devices")
+            return None
         full = np.where((self.used == self.most)[:, None], ends, np.inf)
         if exactly and np.isfinite(full).any():
             ends = full
@@ -205,7 +242,9 @@ class _Search:
         return found[::-1]
 
 
-def _on_devices(classes: _Classes, cut: Sequence[tuple[int, int, int]]) -> list[Stage]:
+def _on_devices(classes: _Classes, cut: Sequence[tuple[int, int, int]] | None) -> list[Stage] | None:
     """Stages on devices: those of a class in their order."""
+    if cut is None:
+        return None
     free = [iter(own) for own in classes.members]
     return [Stage(first, end, next(free[kind])) for first, end, kind in cut]

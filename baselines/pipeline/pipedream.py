@@ -9,6 +9,7 @@ from hetgym._sums import summed
 from hetgym._types import FloatArray, Int64Array
 from hetgym.errors import ConfigError, ProblemError
 from hetgym.pipeline.contraction import contract
+from hetgym.pipeline.pools import ROUNDING
 from hetgym.pipeline.problem import PipelineProblem
 
 
@@ -43,6 +44,8 @@ def pipedream(
     min(T(1..j, m), min over i < j, r < m of max(A(i, m - r), 2 cut(i), T(i+1..j, r))), where cut(i) is the time in
     which the tensors that cross the cut move once, forward or backward. Graphs are cut along a topological order.
 
+    Devices that share a memory may each fill an equal part of it.
+
     Source: Narayanan et al., "PipeDream", SOSP 2019, section 3.1.
 
     Args:
@@ -74,10 +77,13 @@ def pipedream(
     for i in range(1, n):
         inside = (1 << i) - 1
         cut[i] = summed(seconds for nodes, seconds in small.crossing.items() if nodes & inside and nodes & ~inside)
-    limit = problem.kinds[chosen].memory * (1 + 1e-12)
-    value, choice = _table(work, size, cut, devices, limit, bandwidth, add)
-    best = 1 + int(np.argmin(value[n, 1:]))
-    if not np.isfinite(value[n, best]):
+    seconds, best, choice = np.inf, 0, np.zeros((0, 0, 0), np.int64)
+    for count in range(devices, 0, -1) if problem.kinds[chosen].pool else (devices,):
+        limit = problem.kinds[chosen].memory / (count if problem.kinds[chosen].pool else 1)
+        value, chosen_stages = _table(work, size, cut, count, limit * ROUNDING, bandwidth, add)
+        if value[n, 1:].min() < seconds:
+            seconds, best, choice = float(value[n, 1:].min()), 1 + int(np.argmin(value[n, 1:])), chosen_stages
+    if not np.isfinite(seconds):
         raise ProblemError(f"pipeline {problem.name!r}: no cut fits into the memory of {devices} devices")
     first = int(np.flatnonzero(problem.device_kind == chosen)[0])
     rows = _rows(choice, best)
@@ -90,7 +96,7 @@ def pipedream(
         operators = tuple(np.flatnonzero(of_operator == number).tolist())
         stages.append(ReplicatedStage(operators, tuple(range(first, first + replicas))))
         first += replicas
-    return ReplicatedPlan(tuple(stages), float(value[n, best]))
+    return ReplicatedPlan(tuple(stages), seconds)
 
 
 def _rows(choice: Int64Array, devices: int) -> list[tuple[int, int, int]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hetgym._sums import summed
-from hetgym._types import FloatArray, IntArray
+from hetgym._types import IntArray
 from hetgym.baselines.pipeline.contiguous import contiguous_dp, equal_cut
 from hetgym.baselines.pipeline.downset import downset_dp
 from hetgym.baselines.pipeline.even import even_cut
@@ -104,13 +104,13 @@ def with_counts(problem: PipelineProblem, counts: Sequence[int]) -> tuple[Pipeli
     """The same problem with fewer devices of each kind, and the number that each of them has in the problem."""
     devices = [np.flatnonzero(problem.device_kind == kind)[:count] for kind, count in enumerate(counts)]
     kinds = [replace(kind, count=count) for kind, count in zip(problem.kinds, counts, strict=True)]
-    return _alike(problem, problem.cost, kinds=kinds), np.concatenate(devices).astype(np.int32)
+    return problem.replaced(kinds), np.concatenate(devices).astype(np.int32)
 
 
 def _weighed(problem: PipelineProblem) -> PipelineProblem:
     """The problem without transfers, if it has times; otherwise the one of memory."""
     if (np.isfinite(problem.cost) & (problem.cost > 0)).any():
-        return _alike(problem, problem.cost, transfer=0.0)
+        return problem.replaced(problem.kinds, transfer=0.0)
     return by_memory(problem)
 
 
@@ -122,21 +122,4 @@ def by_memory(problem: PipelineProblem) -> PipelineProblem:
     memory = np.array([kind.memory for kind in problem.kinds])
     unit = memory if np.isfinite(memory).any() else np.ones(len(memory))
     cost = np.where(np.isfinite(problem.cost), problem.size[:, None] / unit, np.inf)
-    return _alike(problem, cost, transfer=0.0)
-
-
-def _alike(problem: PipelineProblem, cost: FloatArray, **changed: object) -> PipelineProblem:
-    """A problem with another cost table and other arguments."""
-    edges = list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
-    given = {"kinds": problem.kinds, "transfer": problem.transfer} | changed
-    return PipelineProblem(
-        cost,
-        edges,
-        size=problem.size,
-        shared=problem.shared,
-        colour=problem.colour,
-        backward=problem.backward,
-        operator_names=problem.operator_names,
-        name=problem.name,
-        **given,  # type: ignore[arg-type]
-    )
+    return problem.replaced(problem.kinds, cost, transfer=0.0)

@@ -155,6 +155,7 @@ class _Build:
             cached=held,
             shared=problem.shared,
             roles=_roles(names),
+            memory_pool=tuple(platform.memory_pool),
             per_token=bool(held.any()),
         )
 

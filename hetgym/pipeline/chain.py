@@ -11,6 +11,7 @@ from hetgym._text import brief
 from hetgym._types import FloatArray
 from hetgym.errors import ProblemError
 from hetgym.pipeline.cuts import Stage
+from hetgym.pipeline.pools import ROUNDING, Pool, exceeded, lacking, pools_of
 from hetgym.pipeline.tables import spared_bytes
 from hetgym.weights import SharedWeights
 
@@ -42,6 +43,9 @@ class LayerChain:
     cached: FloatArray  # [n] bytes of a layer's size that are its cache
     shared: SharedWeights  # weights that several layers read; a device holds each once
     roles: tuple[str, ...]  # [n] `"words"` before the layers of a language model, `"layer"`, `"head"` behind them
+    # [d] devices of one number share a memory: together they hold no more than the largest among them; empty = each its
+    # own
+    memory_pool: tuple[int, ...] = ()
     per_token: bool = False  # True if `cache` holds bytes of a token
     unit: str = "B"  # of sizes: `"B"` or `"parameters"`
 
@@ -52,6 +56,7 @@ class LayerChain:
         shapes = {
             "cost": (n, d), "size": (n,), "memory": (d,), "latency": (d, d), "pace": (d, d), "messages": (n,),
             "sent": (n,), "delay": (n,), "cache": (n,), "cached": (n,), "roles": (n,),
+            "memory_pool": (d,) if self.memory_pool else (0,),
         }  # fmt: skip
         if not n or not d:
             raise ProblemError(f"chain {self.name!r} has {n} layers and {d} devices; it needs at least one of each")
@@ -60,6 +65,11 @@ class LayerChain:
                 raise ProblemError(
                     f"chain {self.name!r}: {what} has shape {np.shape(getattr(self, what))}, not {shape}"
                 )
+
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """The memories that several devices share."""
+        return pools_of(self.memory_pool or range(len(self.devices)), self.memory)
 
     def hop(self, end: int, source: int, target: int) -> float:
         """Time of what crosses the end of the layers before ``end``, from one device to another [s]."""
@@ -72,6 +82,12 @@ class LayerChain:
         part = np.ones(len(self.layers), np.int32)
         part[stage.first : stage.end] = 0
         return float(self.size[stage.first : stage.end].sum() - self.shared.spared(part, 2)[0])
+
+    def bytes_of(self, stages: Sequence[Stage]) -> FloatArray:
+        """[d] bytes that each device holds."""
+        held = np.zeros(len(self.devices))
+        held[[stage.device for stage in stages]] = [self.held(stage) for stage in stages]
+        return held
 
     def run_times(self, stages: Sequence[Stage]) -> FloatArray:
         """[stages] time of each stage for one request, without transfers [s]; inf if its device cannot run it."""
@@ -91,16 +107,28 @@ class LayerChain:
         """Time of one request through all stages, each transfer once [s]."""
         return float(self.run_times(stages).sum() + self.hops(stages).sum())
 
+    def lacks(self, stages: int | None = None) -> str:
+        """Why no cut onto a number of devices fits into memory, as the end of a sentence."""
+        total = float(self.size.sum() - self.shared.repeated)
+        return lacking(self.pools, self.memory, self.size, total, stages or len(self.devices))
+
     def room(self, stages: Sequence[Stage]) -> float:
         """Largest cache that fits every stage: tokens, or bytes of each layer with a cache; inf if unlimited."""
-        left = np.inf
-        for stage in stages:
-            layers = slice(stage.first, stage.end)
-            each = float(self.cache[layers].sum())
-            if each:
-                free = float(self.memory[stage.device]) - self.held(stage) + float(self.cached[layers].sum())
-                left = min(left, free / each)
+        left, used = np.inf, {stage.device: stage for stage in stages}
+        own = [((stage.device,), float(self.memory[stage.device])) for stage in stages]
+        for devices, capacity in (*own, *self.pools):
+            there = [used[device] for device in devices if device in used]
+            each, held = (sum(figure(stage) for stage in there) for figure in (self._each, self._kept))
+            left = min(left, (capacity - held) / each if each else np.inf)
         return left
+
+    def _each(self, stage: Stage) -> float:
+        """Bytes that a token takes in the caches of a stage, or caches of equal size."""
+        return float(self.cache[stage.first : stage.end].sum())
+
+    def _kept(self, stage: Stage) -> float:
+        """Bytes that a stage holds without its caches."""
+        return self.held(stage) - float(self.cached[stage.first : stage.end].sum())
 
     def check(self, stages: Sequence[Stage]) -> None:
         """Refuse stages that leave layers out, share a device, or do not run or fit there.
@@ -117,7 +145,7 @@ class LayerChain:
             )
         for stage in stages:
             held, memory = self.held(stage), float(self.memory[stage.device])
-            if held > memory * (1 + 1e-12):
+            if held > memory * ROUNDING:
                 raise ProblemError(
                     f"memory: {self.devices[stage.device]!r} holds {held:g} bytes of layers {stage.first} to "
                     f"{stage.end - 1}, more than {memory:g}"
@@ -127,6 +155,12 @@ class LayerChain:
                     f"chain {self.name!r}: {self.devices[stage.device]!r} cannot run layers {stage.first} to "
                     f"{stage.end - 1}"
                 )
+
+        every = self.bytes_of(stages)
+        if pool := exceeded(self.pools, every):
+            names = " and ".join(repr(self.devices[k]) for k in pool.devices)
+            together = every[list(pool.devices)].sum()
+            raise ProblemError(f"memory: {names} share {pool.capacity:g} bytes, and together they hold {together:g}")
 
     def sizes(self) -> FloatArray:
         """[n + 1, n + 1] bytes of layers i to before j on one device."""

@@ -107,6 +107,7 @@ def _chain(table: Columns, platform: Platform | None, cost: FloatArray) -> Layer
         cached=nothing,
         shared=table.shared(),
         roles=tuple(roles),
+        memory_pool=() if platform is None else tuple(platform.memory_pool),
         per_token="cache" in columns,
         unit="parameters" if table.units.get("size") == "parameters" else "B",
     )
@@ -114,10 +115,9 @@ def _chain(table: Columns, platform: Platform | None, cost: FloatArray) -> Layer
 
 def kinds_of(platform: Platform, cost: FloatArray) -> tuple[list[DeviceKind], list[int]]:
     """Kinds of devices, consecutive ones with equal costs [n, d] and memory being one; and the first device of each."""
-    memory = [device.usable_memory for device in platform.devices]
-    first = [
-        d for d in range(len(memory)) if d == 0 or memory[d] != memory[d - 1] or (cost[:, d] != cost[:, d - 1]).any()
-    ]
+    alike = [(device.usable_memory, device.memory_pool) for device in platform.devices]
+    first = [d for d in range(len(alike)) if d == 0 or alike[d] != alike[d - 1] or (cost[:, d] != cost[:, d - 1]).any()]
     counts = np.diff([*first, len(platform)]).tolist()
     named = [platform[d] for d in first]
-    return [DeviceKind(d.name, count, d.usable_memory) for d, count in zip(named, counts, strict=True)], first
+    kinds = zip(named, counts, strict=True)
+    return [DeviceKind(d.name, count, d.usable_memory, pool=d.memory_pool) for d, count in kinds], first

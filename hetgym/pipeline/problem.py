@@ -15,6 +15,7 @@ from hetgym._sums import summed
 from hetgym._types import FloatArray, IntArray, as_numbers, frozen
 from hetgym.errors import InvalidSchedule, ProblemError
 from hetgym.graph import topology
+from hetgym.pipeline.pools import ROUNDING, Pool, exceeded, lacking, pools_of
 from hetgym.weights import SharedWeights, unshared
 
 
@@ -32,6 +33,9 @@ class DeviceKind:
     # True if the devices pay for tensors that cross a cut. All transfers go through main memory, so a CPU that owns it
     # pays nothing.
     transfers: bool = True
+    # Memory that these devices share with each other and with other kinds of the same pool: together they hold no more
+    # than the largest memory among them. Empty = each has its own.
+    pool: str = ""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.count, int) and 0 <= self.count <= 1024):
@@ -161,12 +165,49 @@ class PipelineProblem:
         """SHA-256 of everything that determines the value of a cut: equal digests mean equal problems but for names."""
         state = hashlib.sha256()
         state.update(repr([(k.count, float(k.memory), k.transfers) for k in self.kinds]).encode())
+        state.update(repr([pool.devices for pool in self.pools]).encode() if self.pools else b"")
         edges = (self.edge_source, self.edge_target)
         shared = self.shared[:3] if len(self.shared.size) else ()
         for array in (self.cost, *edges, self.transfer, self.size, self.colour, self.backward, *shared):
             state.update(f"{array.shape}".encode())
             state.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         return state.hexdigest()
+
+    @cached_property
+    def memory(self) -> FloatArray:
+        """[d] bytes that each device can hold."""
+        return frozen(np.array([kind.memory for kind in self.kinds], np.float64)[self.device_kind])
+
+    @cached_property
+    def pools(self) -> tuple[Pool, ...]:
+        """The memories that several devices share."""
+        named = [self.kinds[kind].pool or device for device, kind in enumerate(self.device_kind.tolist())]
+        return pools_of(named, self.memory)
+
+    def replaced(
+        self,
+        kinds: Sequence[DeviceKind],
+        cost: npt.ArrayLike | None = None,
+        transfer: npt.ArrayLike | None = None,
+    ) -> PipelineProblem:
+        """The same operators on other kinds of devices, with other costs or transfers."""
+        return PipelineProblem(
+            self.cost if cost is None else cost,
+            list(zip(self.edge_source.tolist(), self.edge_target.tolist(), strict=True)),
+            kinds,
+            self.transfer if transfer is None else transfer,
+            self.size,
+            self.colour,
+            self.backward,
+            self.operator_names,
+            self.name,
+            self.shared,
+        )
+
+    def lacks(self) -> str:
+        """Why no cut fits into memory, as the end of a sentence."""
+        total = float(self.size.sum() - self.shared.repeated)
+        return lacking(self.pools, self.memory, self.size, total, self.num_devices)
 
     @property
     def id(self) -> str:
@@ -226,9 +267,12 @@ class PipelineProblem:
                 f"placement: operator {i} ({self.operator_names[i]!r}) cannot run on {self.kinds[kind[i]].name!r}"
             )
         held = self.held(devices)
-        for a in np.flatnonzero(held > np.array([k.memory for k in self.kinds])[self.device_kind] * (1 + 1e-12)):
+        for a in np.flatnonzero(held > self.memory * ROUNDING):
+            raise InvalidSchedule(f"memory: device {a} holds {held[a]:g} bytes, more than {self.memory[a]:g}")
+        if pool := exceeded(self.pools, held):
+            names, together = " and ".join(map(str, pool.devices)), held[list(pool.devices)].sum()
             raise InvalidSchedule(
-                f"memory: device {a} holds {held[a]:g} bytes, more than {self.kinds[self.device_kind[a]].memory:g}"
+                f"memory: devices {names} share {pool.capacity:g} bytes, and together they hold {together:g}"
             )
         first: dict[int, int] = {}
         for operator, colour in enumerate(self.colour.tolist()):

@@ -12,6 +12,7 @@ from hetgym.pipeline.cuts import CutProblem, Stage
 from hetgym.pipeline.objective import TRAINING, Objective
 from hetgym.pipeline.problem import PipelineProblem
 from hetgym.pipeline.room import something_fits, with_room
+from hetgym.pipeline.sharing import rationed
 from hetgym.pipeline.tables import counts_and_first, tables_of
 from hetgym.pipeline.training import TrainingPipeline
 
@@ -28,6 +29,8 @@ def cut_problem(pipeline: PipelineProblem | TrainingPipeline, objective: Objecti
             pipeline without a backward pass.
         objective: the figure by which cuts are judged; the throughput by default.
 
+    Devices that share a memory get fixed parts of it, those with which the reference is best.
+
     Raises:
         ProblemError: no contiguous cut can run, there are too many sets of devices, or the objective is training and
             the pipeline already has backward operators.
@@ -40,6 +43,14 @@ def cut_problem(pipeline: PipelineProblem | TrainingPipeline, objective: Objecti
     """
     training = pipeline if isinstance(pipeline, TrainingPipeline) else TrainingPipeline(pipeline)
     objective = Objective() if objective is None else objective
+    if not training.problem.pools:
+        return _cut_problem(training, objective)
+    divided = [_cut_problem(training.on(problem), objective) for problem in rationed(training.problem, coarse=True)]
+    return min(divided, key=lambda cuts: (not cuts.within_memory, cuts.reference))
+
+
+def _cut_problem(training: TrainingPipeline, objective: Objective) -> CutProblem:
+    """As :func:`cut_problem`, without pools."""
     problem = training.problem
     if objective.code == TRAINING and problem.backward.any():
         raise ProblemError(

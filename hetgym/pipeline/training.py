@@ -81,6 +81,13 @@ class TrainingPipeline:
         """Name and start of the digest."""
         return f"{self.problem.name}#{self.digest[:8]}"
 
+    def on(self, problem: PipelineProblem) -> TrainingPipeline:
+        """The same pipeline with a problem whose devices are the same, in other kinds."""
+        first = np.cumsum([0, *(kind.count for kind in problem.kinds)])[:-1]
+        origin = self.problem.device_kind[np.minimum(first, problem.num_devices - 1)]
+        backward, weight = self.backward[:, origin], self.weight[:, origin]
+        return TrainingPipeline(problem, backward, weight, self.stash, self.state, self.shared_state)
+
     def _times(self, what: str, values: npt.ArrayLike) -> FloatArray:
         cost = self.problem.cost
         array = self._numbers(what, values, cost.shape)

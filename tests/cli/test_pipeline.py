@@ -67,6 +67,22 @@ def test_a_table_of_sizes_is_balanced_by_size(folder: Path) -> None:
     assert "6,792 parameters on the fullest device" in shown and "size [parameters]" in shown
 
 
+def test_unified_memory_is_counted_once(tmp_path: Path) -> None:
+    """A chip whose GPU and CPU share 68.7 GB, by hand and as linked-dp, other planners and hetgym plan judge it."""
+    (tmp_path / "ninety.csv").write_text("layer,count,size [GB],time [ms]\nl,90,1,3\n")
+    (tmp_path / "sixty.csv").write_text("layer,count,size [GB],time [ms]\nl,60,1,3\n")
+    chip = ("--platform", "M3 Max 64GB")
+    for planner in ("linked-dp", "even-cut", "all"):
+        refused = ask("pipeline", "ninety.csv", *chip, "--planner", planner, cwd=tmp_path)
+        assert refused.returncode == 2 and "90 GB, and there are 68.72 GB: 21.28 GB are missing" in refused.stderr
+    given = ask("pipeline", "sixty.csv", *chip, "--layout", "20,40", "--name", "given", "--json", cwd=tmp_path)
+    document = json.loads(given.stdout)
+    assert [stage["layers"] for stage in document["layout"]["stages"]] == [20, 40]
+    words = ("llama-3.3-70b", "--quant", "q8_0", "--phase", "decode", *chip)
+    assert "6.919 GB are missing" in ask("pipeline", *words, cwd=tmp_path).stderr
+    assert "6.919 GB are missing" in ask("plan", *words, cwd=tmp_path).stderr
+
+
 def test_a_request_passes_fast_devices_only(folder: Path) -> None:
     """Every layer takes longer on the CPU, and what fits on two cards is not spread over four."""
     (folder / "few.csv").write_text(

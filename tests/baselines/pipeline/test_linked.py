@@ -90,6 +90,43 @@ def test_no_cut_is_better(seed: int, most: int, objective: str) -> None:
     assert objective == "latency" or not full or len(found) == most
 
 
+@examples(60)
+@given(seed=st.integers(0, 2**32 - 1), objective=st.sampled_from(OBJECTIVES))
+def test_no_cut_that_respects_shared_memory_is_better(seed: int, objective: str) -> None:
+    """Two or three of four devices share a memory; the largest cache is found but for the steps of its division."""
+    rng = np.random.default_rng(seed)
+    chain = random_chain(rng, d=4)
+    chain = replace(chain, memory_pool=((0, 0, 2, 3), (0, 1, 0, 0))[rng.integers(2)])
+    cuts = all_cuts(chain, 4)
+    if not cuts or (objective == "cache" and all(chain.room(cut) <= 0 for cut in cuts)):
+        with pytest.raises(ProblemError, match="fits on the devices"):
+            linked_dp(chain, objective)
+        return
+    found = linked_dp(chain, objective)
+    chain.check(found)
+    best = min(value(chain, cut, objective) for cut in cuts)
+    rel = 0.3 if objective == "cache" else 1e-9
+    assert value(chain, found, objective) == pytest.approx(best, rel=rel)
+
+
+def test_a_pool_has_room_for_one_cache() -> None:
+    """Each device has 10 bytes of a memory of 12, and 4 of layers: 4 are left to the caches of both."""
+    chain = replace(equal_cards(), memory=np.array([10.0, 12.0, 40.0, 40.0]), size=np.ones(8), memory_pool=(0, 0, 2, 3))
+    both = [Stage(0, 4, 0), Stage(4, 8, 1)]
+    assert chain.room(both) == 0.5 and chain.room([Stage(0, 4, 0), Stage(4, 8, 2)]) == 1.5
+    with pytest.raises(ProblemError, match="'a' and 'b' share 12 bytes, and together they hold 16"):
+        replace(chain, size=np.full(8, 2.0)).check(both)
+
+
+def test_the_error_says_what_is_missing() -> None:
+    pooled = replace(equal_cards(), memory=np.full(4, 5e9), memory_pool=(0, 0, 2, 2), size=np.full(8, 2e9))
+    with pytest.raises(ProblemError, match="the layers take 16 GB, and there are 10 GB: 6 GB are missing"):
+        linked_dp(pooled)
+    apart = replace(equal_cards(), memory=np.full(4, 5e9), size=np.array([6e9] + [0.1e9] * 7))
+    with pytest.raises(ProblemError, match="a layer takes 6 GB, and the largest device holds 5 GB"):
+        linked_dp(apart)
+
+
 def equal_cards(n: int = 8) -> LayerChain:
     """Equal layers that send much, on four equal cards of which 0 and 2, and 1 and 3, have fast links."""
     pace = np.full((4, 4), 1.0)
