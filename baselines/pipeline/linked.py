@@ -13,6 +13,7 @@ from hetgym.errors import ConfigError, ProblemError, check_name
 from hetgym.pipeline.chain import LayerChain
 from hetgym.pipeline.cuts import Stage
 from hetgym.pipeline.pools import ROUNDING, exceeded, rations
+from hetgym.pipeline.tokens import tokens_within
 
 OBJECTIVES = ("throughput", "latency", "balance", "cache")
 """Objectives of :func:`linked_dp`. ``throughput``: the slowest stage, transfers at both ends included, is as fast as
@@ -42,6 +43,8 @@ def linked_dp(chain: LayerChain, objective: str = "throughput", stages: int | No
     stand for each other, so the result is exact; where there are too many sets of different devices, links between
     devices of equal figures are taken for equal while the cut is searched for. If devices share a memory and the best
     cut would exceed it, the memory is divided among them in many ways, see :func:`~hetgym.pipeline.pools.rations`.
+
+    Of the cuts with room for the longest context that a model was made for, ``cache`` returns the fastest.
 
     Of the cuts that are best, the one with exactly ``stages`` stages and the least sum of squares is returned, so no
     stage is empty or short because another one is the slowest anyway; for ``latency``, the one with the fewest stages.
@@ -87,6 +90,11 @@ def _linked(chain: LayerChain, objective: str, most: int) -> list[Stage] | None:
     if objective == "latency":
         return _on_devices(classes, search.best(SUM, np.inf, exactly=False))
     limit = search.least(LARGEST) * ROUNDING
+    if objective == "cache" and limit <= 1.0 / chain.longest:
+        # Of all cuts with room for the longest context, the fastest is the best.
+        ample = np.where(base <= 1.0 / chain.longest, _weights(chain, classes, "throughput"), np.inf)
+        search = _Search(classes, ample, most, pays="throughput")
+        limit = search.least(LARGEST) * ROUNDING
     return _on_devices(classes, search.best(SQUARES, limit, exactly=True)) if limit < np.inf else None
 
 
@@ -101,12 +109,12 @@ def _rank(chain: LayerChain, objective: str, cut: list[Stage], most: int) -> tup
     """How good a cut is, smaller being better; ties are broken as by :func:`linked_dp`."""
     if objective == "latency":
         return chain.latency_of(cut), len(cut)
-    loads = chain.loads(cut) if objective == "throughput" else chain.run_times(cut)
+    loads = chain.loads(cut) if objective in ("throughput", "cache") else chain.run_times(cut)
     if objective == "balance" and not loads.any():
         memory = chain.memory[[stage.device for stage in cut]]
         loads = np.array([chain.held(stage) for stage in cut]) / np.where(np.isfinite(memory) & (memory > 0), memory, 1)
-    value = -chain.room(cut) if objective == "cache" else float(f"{loads.max():.12g}")
-    return value, -len(cut), float((loads**2).sum())
+    room = -chain.room(cut) if objective == "cache" else 0.0
+    return room, float(f"{loads.max():.12g}"), -len(cut), float((loads**2).sum())
 
 
 def _classes(chain: LayerChain) -> _Classes:
@@ -168,8 +176,9 @@ def _weights(chain: LayerChain, classes: _Classes, objective: str) -> FloatArray
         kept = size - _between(chain.cached) if objective == "cache" else size
         fits = _runs(seconds) & (kept <= memory * ROUNDING)
         if objective == "cache":
-            free, each = memory - kept, _between(chain.cache)
-            weight = np.divide(each, free, out=np.where(each > 0, np.inf, 0.0), where=free > 0)
+            windows = [(tokens, _between(part)) for tokens, part in chain.windows]
+            tokens = tokens_within(np.maximum(memory - kept, 0.0), _between(chain.cache), windows)
+            weight = np.divide(1.0, tokens, out=np.full(tokens.shape, np.inf), where=tokens > 0)
         elif objective == "balance" and not timed:
             weight = size / memory if np.isfinite(memory) and memory else size
         else:

@@ -18,6 +18,7 @@ from hetgym.errors import ConfigError, HetgymError, check_name
 
 if TYPE_CHECKING:
     from hetgym._types import IntArray
+    from hetgym.graph.language_model import LanguageModel
     from hetgym.platform import Platform
 
 _NO_MORE = {
@@ -98,7 +99,7 @@ def pipeline(
     else:
         if devices is None:
             raise ConfigError("--platform is missing: a model needs devices that it runs on")
-        case = _of_model(options.load(model), devices, blocks, stages)
+        case = _of_model(options.load(model), devices, blocks, stages, _numbers(model, options))
     wanted = objective or ("throughput" if case.timed else "balance")
     check_name("objective of a pipeline's cut", wanted, KEYS)
     if wanted in ("throughput", "latency") and not case.timed:
@@ -145,14 +146,14 @@ def _of_table(path: str, platform: Platform | None, stages: int | None) -> Case:
     return Case(problem, pairs, layers, names, table.timed, table.unit, table.chain, _hosts(platform))
 
 
-def _of_model(graph: Any, platform: Platform, how: str, stages: int | None) -> Case:
+def _of_model(graph: Any, platform: Platform, how: str, stages: int | None, numbers: LanguageModel | None) -> Case:
     """A model on a platform; a layer is a block, named after the layers of its operators, if they have some."""
     from hetgym.graph import layer_of
     from hetgym.pipeline import blocks, layer_chain
     from hetgym.pipeline import pipeline as priced
 
     how = "layers" if how == "auto" else how
-    chain = layer_chain(graph, platform, how=how) if how != "operators" else None
+    chain = layer_chain(graph, platform, how=how, model=numbers) if how != "operators" else None
     problem, block = priced(graph, platform, how=how, stages=stages), blocks(graph, how)
     inside = gathered(zip(block.tolist(), (op.name for op in graph.operators), strict=True))
     layer = block if (problem.colour >= 0).any() else np.arange(problem.num_operators, dtype=np.int32)
@@ -164,6 +165,16 @@ def _of_model(graph: Any, platform: Platform, how: str, stages: int | None) -> C
     prefix = "model." if {"embed_tokens", "lm_head"} <= known_names else ""  # of transformers, which the zoo stands for
     devices = [d.name for d in platform.devices]
     return Case(problem, names, layer, devices, chain=chain, hosts=_hosts(platform), prefix=prefix)
+
+
+def _numbers(model: str, options: ModelOptions) -> LanguageModel | None:
+    """The numbers of a language model; None of other models."""
+    from hetgym.graph.model_names import load_language_model, model_names
+    from hetgym.graph.passes import is_language_model
+
+    if model not in model_names() and not is_language_model(model, {}):
+        return None
+    return load_language_model(model, "" if model.endswith(".gguf") else options.quant)
 
 
 def _hosts(platform: Platform | None) -> frozenset[int]:

@@ -7,7 +7,9 @@ import numpy as np
 from hetgym._types import FloatArray, IntArray
 from hetgym.errors import ConfigError, HetgymWarning, check_name
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.language_model import LanguageModel, padded
 from hetgym.graph.layers import layer_of
+from hetgym.graph.ops import Operator
 from hetgym.graph.transforms.training import OPTIMIZERS, training, weights_of
 from hetgym.pipeline.blocking import blocks
 from hetgym.pipeline.chain import LayerChain
@@ -68,7 +70,13 @@ def training_pipeline(
     return _Build(graph, platform, costs, how).training(optimizer)
 
 
-def layer_chain(graph: DataflowGraph, platform: Platform, costs: object = "auto", how: str = "layers") -> LayerChain:
+def layer_chain(
+    graph: DataflowGraph,
+    platform: Platform,
+    costs: object = "auto",
+    how: str = "layers",
+    model: LanguageModel | None = None,
+) -> LayerChain:
     """Price a model's blocks on a platform, with the link between every two devices.
 
     What a later block than the next one reads passes every boundary up to there. A layer's cache is what its tensors
@@ -78,13 +86,14 @@ def layer_chain(graph: DataflowGraph, platform: Platform, costs: object = "auto"
     Args:
         costs: a cost model or the name of one.
         how: see :func:`blocks`; not ``operators``.
+        model: the language model whose pass the graph is, for the windows of its caches and its longest context.
 
     Raises:
         UnknownName, ConfigError: see :func:`blocks`, or blocks of operators, which are no chain.
     """
     if how == "operators":
         raise ConfigError("layers that are single operators are no chain; let how be another kind of blocks")
-    return _Build(graph, platform, costs, how, 1).layers()
+    return _Build(graph, platform, costs, how, 1).layers(model)
 
 
 class _Build:
@@ -134,10 +143,10 @@ class _Build:
             shared=shared,
         )
 
-    def layers(self) -> LayerChain:
+    def layers(self, model: LanguageModel | None) -> LayerChain:
         """The chain of blocks with the links between all devices."""
         platform, problem = self.platform, self.problem
-        cache, held = _caches(self.graph, self.block)
+        cache, held, windows = _caches(self.graph, self.block, model)
         names = block_names(self.graph, self.block)
         return LayerChain(
             problem.name,
@@ -156,6 +165,8 @@ class _Build:
             shared=problem.shared,
             roles=_roles(names),
             memory_pool=tuple(platform.memory_pool),
+            windows=windows,
+            longest=float(model.positions or np.inf) if model is not None and held.any() else np.inf,
             per_token=bool(held.any()),
         )
 
@@ -235,9 +246,15 @@ def block_names(graph: DataflowGraph, block: IntArray) -> list[str]:
     return [found[k] for k in range(len(found))]
 
 
-def _caches(graph: DataflowGraph, block: IntArray) -> tuple[FloatArray, FloatArray]:
-    """[b] bytes that each block caches for a token, or its operators of attention; [b] bytes of the caches it holds."""
+def _caches(
+    graph: DataflowGraph, block: IntArray, model: LanguageModel | None
+) -> tuple[FloatArray, FloatArray, tuple[tuple[float, FloatArray], ...]]:
+    """[b] bytes that each block caches for a token, or its operators of attention; [b] bytes of the caches it holds.
+
+    The last part is ``windows`` of :class:`LayerChain`.
+    """
     count = int(block.max()) + 1
+    windows: dict[float, FloatArray] = {}
     cache, held, attention = np.zeros(count), np.zeros(count), np.zeros(count)
     seen: set[tuple[int, str]] = set()
     for k, op in zip(block.tolist(), graph.operators, strict=True):
@@ -247,7 +264,20 @@ def _caches(graph: DataflowGraph, block: IntArray) -> tuple[FloatArray, FloatArr
                 seen.add((k, tensor.name))
                 held[k] += tensor.bytes
                 cache[k] += tensor.bytes / tensor.shape[-2]
-    return (cache, held) if held.any() else (attention, held)
+                most = _window(tensor.name, op, model)
+                if most < np.inf:
+                    windows.setdefault(most, np.zeros(count))[k] += tensor.bytes / tensor.shape[-2]
+    return cache if held.any() else attention, held, tuple(sorted(windows.items(), key=lambda item: item[0]))
+
+
+def _window(cache: str, op: Operator, model: LanguageModel | None) -> float:
+    """Tokens that a cache, by its name, holds at most; infinite without a window. The operator writes or reads it."""
+    number = layer_of(cache).rpartition(".")[2]
+    layer = model.layers[int(number)] if model and number.isdigit() and int(number) < len(model.layers) else None
+    if layer is None or not layer.window:
+        return np.inf
+    passed = op.inputs[-1].shape[-2] if op.kind == "TensorScatter" else 1
+    return float(padded(layer.window + passed))
 
 
 def _roles(names: list[str]) -> tuple[str, ...]:

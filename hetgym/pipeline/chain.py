@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hetgym._sums import summed
 from hetgym._text import brief
 from hetgym._types import FloatArray
 from hetgym.errors import ProblemError
 from hetgym.pipeline.cuts import Stage
 from hetgym.pipeline.pools import ROUNDING, Pool, exceeded, lacking, pools_of
 from hetgym.pipeline.tables import spared_bytes
+from hetgym.pipeline.tokens import tokens_within
 from hetgym.weights import SharedWeights
 
 
@@ -46,6 +48,9 @@ class LayerChain:
     # [d] devices of one number share a memory: together they hold no more than the largest among them; empty = each its
     # own
     memory_pool: tuple[int, ...] = ()
+    # tokens from which on some caches grow no more, as their layers attend to a window, and [n] their bytes in `cache`
+    windows: tuple[tuple[float, FloatArray], ...] = ()
+    longest: float = np.inf  # most tokens that the model was made for
     per_token: bool = False  # True if `cache` holds bytes of a token
     unit: str = "B"  # of sizes: `"B"` or `"parameters"`
 
@@ -113,22 +118,18 @@ class LayerChain:
         return lacking(self.pools, self.memory, self.size, total, stages or len(self.devices))
 
     def room(self, stages: Sequence[Stage]) -> float:
-        """Largest cache that fits every stage: tokens, or bytes of each layer with a cache; inf if unlimited."""
-        left, used = np.inf, {stage.device: stage for stage in stages}
+        """Largest cache that fits every stage: tokens, or bytes of each layer with a cache; inf if unlimited.
+
+        No more tokens than :attr:`longest` are counted.
+        """
+        left, used = self.longest, {stage.device: stage for stage in stages}
         own = [((stage.device,), float(self.memory[stage.device])) for stage in stages]
         for devices, capacity in (*own, *self.pools):
             there = [used[device] for device in devices if device in used]
-            each, held = (sum(figure(stage) for stage in there) for figure in (self._each, self._kept))
-            left = min(left, (capacity - held) / each if each else np.inf)
+            free = capacity - summed(self.held(stage) for stage in there) + _total(self.cached, there)
+            windows = [(tokens, _total(part, there)) for tokens, part in self.windows]
+            left = min(left, float(tokens_within(free, _total(self.cache, there), windows)))
         return left
-
-    def _each(self, stage: Stage) -> float:
-        """Bytes that a token takes in the caches of a stage, or caches of equal size."""
-        return float(self.cache[stage.first : stage.end].sum())
-
-    def _kept(self, stage: Stage) -> float:
-        """Bytes that a stage holds without its caches."""
-        return self.held(stage) - float(self.cached[stage.first : stage.end].sum())
 
     def check(self, stages: Sequence[Stage]) -> None:
         """Refuse stages that leave layers out, share a device, or do not run or fit there.
@@ -167,3 +168,8 @@ class LayerChain:
         n = len(self.layers)
         before = np.concatenate([[0.0], np.cumsum(self.size)])
         return np.asarray(before[None, :] - before[:, None] - spared_bytes(self.shared, n))
+
+
+def _total(figures: FloatArray, stages: Sequence[Stage]) -> float:
+    """Sum of the figures of all layers of some stages."""
+    return summed(float(figures[stage.first : stage.end].sum()) for stage in stages)

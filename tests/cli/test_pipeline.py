@@ -83,6 +83,15 @@ def test_unified_memory_is_counted_once(tmp_path: Path) -> None:
     assert "6.919 GB are missing" in ask("plan", *words, cwd=tmp_path).stderr
 
 
+@pytest.mark.parametrize(("model", "most"), [("gemma-3-12b", 131_072), ("qwen3-8b", 40_960)])
+def test_room_for_caches_is_that_of_language_models(tmp_path: Path, model: str, most: int) -> None:
+    """On one card and a CPU, hetgym pipeline and hetgym llm find the same largest context."""
+    words = (model, "--quant", "Q4_K_M", "--platform", "RTX 3090, 64GB ddr4-3600", "--json")
+    cut = ask("pipeline", *words, "--phase", "decode", "--objective", "cache", cwd=tmp_path)
+    assert cut.returncode == 0 and json.loads(cut.stdout)["room"] == most, cut.stderr
+    assert json.loads(ask("llm", *words, cwd=tmp_path).stdout)["largest_context"] == most
+
+
 def test_a_request_passes_fast_devices_only(folder: Path) -> None:
     """Every layer takes longer on the CPU, and what fits on two cards is not spread over four."""
     (folder / "few.csv").write_text(
@@ -135,7 +144,7 @@ def test_a_model_of_layers_names_them(folder: Path) -> None:
     words = ("--phase", "decode", "--dims", "sequence=64", "--platform", "8gpu-node", "--stages", "2")
     done = ask("pipeline", "llama-3-8b", *words, "--objective", "cache", "--json", cwd=folder)
     document = json.loads(done.stdout)
-    assert document["room_unit"] == "tokens" and document["room"] > 1e5
+    assert document["room_unit"] == "tokens" and document["room"] == 8192  # the longest context of Llama 3
     assert 'split_spec={"model.layers.' in document["layouts"]["pipelining"]
 
 

@@ -109,6 +109,34 @@ def test_no_cut_that_respects_shared_memory_is_better(seed: int, objective: str)
     assert value(chain, found, objective) == pytest.approx(best, rel=rel)
 
 
+@examples(40)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_windows_and_the_longest_context_bound_the_cache(seed: int) -> None:
+    """Some layers' caches stop growing after a few tokens: the largest room is that of all cuts."""
+    rng = np.random.default_rng(seed)
+    chain = random_chain(rng)
+    limited = chain.cache * rng.integers(0, 2, 5)
+    chain = replace(chain, windows=((1.5, limited),), longest=float(rng.choice([1.0, 4.0, np.inf])))
+    rooms = [chain.room(cut) for cut in all_cuts(chain, 3)]
+    if rooms and max(rooms) > 0:
+        found = linked_dp(chain, "cache")
+        chain.check(found)
+        assert chain.room(found) == pytest.approx(max(rooms), rel=1e-9) and chain.room(found) <= chain.longest
+        alike = [cut for cut in all_cuts(chain, 3) if chain.room(cut) == chain.longest]
+        if alike:
+            assert chain.loads(found).max() <= min(chain.loads(cut).max() for cut in alike) * (1 + 1e-9)
+
+
+def test_room_by_hand() -> None:
+    """8 bytes are free; two layers take 1 byte a token each, one of them 3 at most: 5 tokens, without the window 4."""
+    chain = replace(equal_cards(2), size=np.array([1.0, 1.0]), memory=np.full(4, 10.0))
+    whole = [Stage(0, 2, 0)]
+    assert chain.room(whole) == 4.0
+    assert replace(chain, windows=((3.0, np.array([1.0, 0.0])),)).room(whole) == 5.0
+    assert replace(chain, windows=((3.0, np.ones(2)),)).room(whole) == np.inf
+    assert replace(chain, longest=2.0).room(whole) == 2.0
+
+
 def test_a_pool_has_room_for_one_cache() -> None:
     """Each device has 10 bytes of a memory of 12, and 4 of layers: 4 are left to the caches of both."""
     chain = replace(equal_cards(), memory=np.array([10.0, 12.0, 40.0, 40.0]), size=np.ones(8), memory_pool=(0, 0, 2, 3))
