@@ -19,7 +19,7 @@ from hetgym.sim.runtime import Runtime
 
 def single_devices(problem: Problem, runtime: Runtime) -> Iterator[Schedule]:
     """Everything on one device, for each device that can run and hold it all, the fastest first."""
-    total = problem.cost.sum(axis=0)
+    total = problem.cost.sum(axis=0) + problem.partition_overhead
     alike: set[tuple[float, float]] = set()
     for device in np.argsort(total, kind="stable").tolist():
         kind = float(total[device]), float(problem.memory_capacity[device])

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hetgym._sums import summed
-from hetgym._types import IntArray
+from hetgym._types import FloatArray, IntArray
 from hetgym.sim.record import Record
 
-CAUSES = ("compute", "transfer", "link wait", "dispatch", "idle")  # Causes of time along the realised critical chain
+CAUSES = ("compute", "partition entry", "transfer", "link wait", "dispatch", "idle")
+"""Causes of time along the realised critical chain."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +34,21 @@ def blame(trace: Record) -> Blame:
 
     The time between a producer's finish and the start of its transfer is ``link wait``: until a link was free or, where
     inputs are pulled, until the transfer was requested. The time between the cause and the operator's start is
-    ``dispatch`` if the runtime has any, and ``idle`` otherwise.
+    ``dispatch`` if the runtime has any, and ``idle`` otherwise. An operator that begins a partition first spends the
+    ``partition entry`` of its device.
     """
     problem = trace.problem
     seconds = dict.fromkeys(CAUSES, 0.0)
     pointer, incoming = problem.predecessors.pointer, problem.predecessors.edge
     members = [np.flatnonzero(trace.assignment == d).astype(np.int32) for d in range(problem.num_devices)]
-    position = problem.arrays.position
+    position, entering = problem.arrays.position, _entries(trace)
     operator = int(np.lexsort((position, trace.finish))[-1])
     chain = [operator]
     while True:
         start = float(trace.start[operator])
-        seconds["compute"] += float(trace.finish[operator]) - start
+        spent = float(trace.finish[operator]) - start
+        seconds["compute"] += spent - min(spent, float(entering[operator]))
+        seconds["partition entry"] += min(spent, float(entering[operator]))
         edges = incoming[pointer[operator] : pointer[operator + 1]]
         latest = edges[np.argmax(trace.arrived[edges])] if len(edges) else None
         arrival = float(trace.arrived[latest]) if latest is not None else -1.0
@@ -63,6 +67,22 @@ def blame(trace: Record) -> Blame:
         else:
             return Blame(seconds, tuple(chain[::-1]))
         chain.append(operator)
+
+
+def _entries(trace: Record) -> FloatArray:
+    """[n] seconds for which each operator enters a partition; see :attr:`hetgym.Problem.partition_overhead`."""
+    problem, found = trace.problem, np.zeros(trace.problem.num_operators)
+    if not trace.switches.partitions:
+        return found
+    pointer, incoming = problem.predecessors.pointer, problem.predecessors.edge
+    for device in np.flatnonzero(problem.partition_overhead).tolist():
+        own, entered = np.flatnonzero(trace.assignment == device), -1.0
+        for operator in own[np.lexsort((trace.finish[own], trace.start[own]))].tolist():
+            sources = problem.edge_source[incoming[pointer[operator] : pointer[operator + 1]]]
+            latest = trace.finish[sources[trace.assignment[sources] != device]].max(initial=0.0)
+            if latest > entered:
+                entered, found[operator] = float(trace.start[operator]), problem.partition_overhead[device]
+    return found
 
 
 def _left_last(trace: Record, members: IntArray, operator: int, start: float, position: IntArray) -> int | None:

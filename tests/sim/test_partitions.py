@@ -42,6 +42,19 @@ def test_equals_oracle(communication: str, kind: str, data: st.DataObject) -> No
         assert getattr(trace, name).tolist() == getattr(reference, name), name
 
 
+@pytest.mark.parametrize("capacity", [1e3, 1e9])
+def test_a_single_device_is_entered_once(capacity: float) -> None:
+    """Two operators take 10 s each on the CPU; on the delegate 1 s each, and 100 s to enter."""
+    problem = Problem.from_arrays(
+        [[10.0, 1.0]] * 2, [(0, 1, 1.0)], bandwidth=1e9, memory_capacity=capacity, partition_overhead=[0.0, 100.0],
+        synchronous=[False, True],
+    )  # fmt: skip
+    for runtime in ("classic", "links", Runtime(memory="enforce")):
+        plan = get("single-device")(problem, runtime)
+        assert plan.assignment.tolist() == [0, 0] and simulate(problem, plan, runtime).makespan == 20.0
+    assert single_device_makespan(problem) == 20.0
+
+
 @examples(60)
 @given(data=st.data())
 def test_the_switch_changes_nothing_without_partitions(data: st.DataObject) -> None:
