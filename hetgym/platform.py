@@ -137,6 +137,15 @@ class Platform:
         own = [device.memory_pool or (k,) for k, device in enumerate(self.devices)]
         return [own.index(pool) for pool in own]
 
+    @property
+    def takes_turns(self) -> list[bool]:
+        """[d] True for synchronous devices and their host, which run one operator at a time between them."""
+        turns = [device.synchronous for device in self.devices]
+        hosts = [k for k, device in enumerate(self.devices) if device.kind == "cpu" and not turns[k]]
+        for host in hosts[:1] if any(turns) else ():
+            turns[host] = True
+        return turns
+
     def index(self, name: str) -> int:
         """Position of a device.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from hetgym._types import IntArray
 from hetgym.baselines.pipeline.downset import placement, prefixes, solve
-from hetgym.baselines.pipeline.sharing import within_pools
+from hetgym.baselines.pipeline.sharing import on_shared_devices
 from hetgym.pipeline.contraction import contract
 from hetgym.pipeline.problem import PipelineProblem
 
@@ -21,7 +21,7 @@ def equal_cut(problem: PipelineProblem) -> IntArray:
     """
     small = contract(problem)
     present = [t for t, kind in enumerate(problem.kinds) if kind.count]
-    kind = min(present, key=lambda t: problem.cost[:, t].sum() / problem.kinds[t].count)
+    kind = min(present, key=lambda t: problem.cost[:, t].sum() / problem.kinds[t].count + problem.kinds[t].entry)
     count = problem.kinds[kind].count
     held = np.array([len(inside) for inside in small.members])
     before = np.cumsum(held) - held
@@ -30,7 +30,7 @@ def equal_cut(problem: PipelineProblem) -> IntArray:
     return problem.check(first + small.expand(stage, problem.num_operators))
 
 
-@within_pools
+@on_shared_devices
 def contiguous_dp(problem: PipelineProblem) -> IntArray:
     """[n] the best cut of a topological order among devices of any kinds, in any sequence.
 

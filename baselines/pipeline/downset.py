@@ -8,7 +8,7 @@ import numpy as np
 from hetgym._sums import summed
 from hetgym._types import IntArray
 from hetgym.baselines.pipeline.downset_kernel import Bits, device_sets, fill_values
-from hetgym.baselines.pipeline.sharing import within_pools
+from hetgym.baselines.pipeline.sharing import on_shared_devices
 from hetgym.errors import ConfigError, ProblemError
 from hetgym.pipeline.contraction import Contraction, contract
 from hetgym.pipeline.problem import PipelineProblem
@@ -21,7 +21,7 @@ class NodeStage(NamedTuple):
     kind: int  # position of the kind of device
 
 
-@within_pools
+@on_shared_devices
 def downset_dp(problem: PipelineProblem, limit: int = 200_000) -> IntArray:
     """[n] the devices of the contiguous stages with the least max-load.
 
@@ -142,8 +142,8 @@ def solve(
     downs = bits[order], work[order], member @ cost, member @ ~possible, member @ small.size
     tensors = _words(list(small.crossing), words), np.array(list(small.crossing.values()), np.float64)
     memory = np.array([k.memory for k in problem.kinds], np.float64)
-    pays = np.array([k.transfers for k in problem.kinds])
-    fill_values(value, before, kind, *downs, *tensors, moves, left, memory, pays, upper * (1 + 1e-9))
+    pays, entry = np.array([k.transfers for k in problem.kinds]), np.array([float(k.entry) for k in problem.kinds])
+    fill_values(value, before, kind, *downs, *tensors, moves, left, memory, pays, entry, upper * (1 + 1e-9))
     state, row, strides = shape[1] - 1, len(order) - 1, np.cumprod([1, *(counts + 1)]).tolist()
     if not np.isfinite(value[row, state]):
         return None, math.inf

@@ -61,6 +61,7 @@ def fill_values(
     left: Int64Array,
     memory: FloatArray,
     pays: BoolArray,
+    entry: FloatArray,
     upper: float,
 ) -> None:
     """Best max-load of each downset on each set of devices, and the last stage of a cut that reaches it.
@@ -79,6 +80,7 @@ def fill_values(
         left: [sets] number of devices that are not in the set.
         memory: [k] bytes of one device.
         pays: [k] true if it pays for transfers.
+        entry: [k] time to enter it [s].
         upper: larger values are of no interest [s].
     """
     m = len(bits)
@@ -108,7 +110,7 @@ def fill_values(
             transfers = -1.0  # not known yet
             for k in range(ways):
                 members, less, which = wanted[k], without[k], used[k]
-                load = cost[a, which] - cost[inner, which]
+                load = cost[a, which] - cost[inner, which] + entry[which]
                 if max(value[inner, less], load) >= value[a, members]:
                     continue
                 if blocked[a, which] > blocked[inner, which] or size[a] - size[inner] > memory[which] * (1 + 1e-12):

@@ -1,11 +1,13 @@
 """The most even of the best cuts along the order of blocks."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from hetgym._types import IntArray
 from hetgym.baselines.pipeline.contiguous import contiguous_dp
 from hetgym.baselines.pipeline.optima import MAX_STEPS, least_sum, stage_loads, traced
-from hetgym.baselines.pipeline.sharing import within_pools
+from hetgym.baselines.pipeline.sharing import on_shared_devices
 from hetgym.pipeline.problem import PipelineProblem
 from hetgym.pipeline.reference import cut_problem
 from hetgym.pipeline.tables import counts_and_first
@@ -13,7 +15,7 @@ from hetgym.pipeline.tables import counts_and_first
 ROUNDING = 1.0 + 1e-12  # Factor by which equal loads may differ that were added up in another order
 
 
-@within_pools
+@on_shared_devices
 def even_cut(problem: PipelineProblem) -> IntArray:
     """[n] the best cut along one order in which every device has a stage, and the stages are as equal as possible.
 
@@ -31,11 +33,12 @@ def even_cut(problem: PipelineProblem) -> IntArray:
     [4.0, 2.0, 2.0]
     """
     best = contiguous_dp(problem)
-    cuts = cut_problem(problem)
+    entry = np.array([kind.entry for kind in problem.kinds])
+    cuts = cut_problem(problem.replaced([replace(kind, entry=0.0) for kind in problem.kinds]))
     n, counts = len(cuts.names), counts_and_first(problem)[0]
     if n * n * (int(cuts.tables.free[0]) + 1) * len(counts) > MAX_STEPS:
         return best
-    load, slowest = stage_loads(cuts), problem.max_load(best)
+    load, slowest = stage_loads(cuts) + entry[:, None, None], problem.max_load(best)
     value, begin, kind = least_sum(np.where(load <= slowest * ROUNDING, load**2, np.inf), np.inf, counts)
     if not value[n, -1] < np.inf:
         return best

@@ -59,8 +59,10 @@ def cp_sat_cut(problem: PipelineProblem, seconds: float = 10.0, workers: int = 4
     cp = require("ortools.sat.python.cp_model", "exact", "cutting pipelines exactly")
     small = contract(problem)
     first, value = solve(problem, small, prefixes(small), math.inf)
-    if first is not None and not respects_pools(problem, placement(relaxed(problem), small, first)):
-        first = None
+    if first is not None and (problem.pools or problem.takes_turns.any()):
+        placed = placement(relaxed(problem), small, first)
+        first = first if respects_pools(problem, placed) else None
+        value = math.inf if first is None else problem.max_load(placed)
     model = _Model(cp, problem, small, first, value)
     solver, outcome = search(cp, model.model, seconds, workers, seed)
     if outcome == cp.INFEASIBLE and first is None:
@@ -93,6 +95,7 @@ class _Model:
         stages, m = problem.num_devices, len(small.members)
         possible = np.where(np.isfinite(small.cost), small.cost, 0.0)
         horizon = value if hint else float(possible.max(axis=1).sum()) + 2 * math.fsum(small.crossing.values())
+        horizon += 0.0 if hint else math.fsum(kind.entry * kind.count for kind in problem.kinds)
         self.horizon = horizon
         self.ticks = float(2.0 ** np.floor(np.log2(RESOLUTION / horizon))) if horizon > 0 else 1.0
         self.terms = m + len(small.crossing)  # each rounded down by a tick at most
@@ -114,6 +117,7 @@ class _Model:
         scale = 1.0
         if small.size.any():
             scale = float(2.0 ** np.floor(np.log2(2.0**50 / float(small.size.sum()))))  # whole bytes stay whole
+        turns: list[Any] = []
         drawn: dict[str, list[Any]] = {kind.pool: [] for kind in problem.kinds if kind.pool}
         for s in range(stages):
             cut = self.cut(small, s, inside[s]) if any(problem.kinds[t].transfers for t in usable) else 0
@@ -121,7 +125,13 @@ class _Model:
                 times = [self.down(possible[i, t]) for i in range(m)]
                 work = model.new_int_var(0, sum(times), f"w{s},{t}")
                 model.add(work == sum(time * x for time, x in zip(times, inside[s], strict=True)))
-                model.add(load >= work + (cut if problem.kinds[t].transfers else 0)).only_enforce_if(here)
+                busy = work + (cut if problem.kinds[t].transfers else 0)
+                if problem.kinds[t].entry:
+                    busy += self.down(problem.kinds[t].entry) * self.any_of(inside[s], f"e{s},{t}")
+                model.add(load >= busy).only_enforce_if(here)
+                if problem.kinds[t].turns:
+                    turns.append(model.new_int_var(0, self.down(horizon) + 1, f"t{s},{t}"))
+                    model.add(turns[-1] >= busy).only_enforce_if(here)
                 for i in np.flatnonzero(~np.isfinite(small.cost[:, t])).tolist():
                     model.add(inside[s][i] == 0).only_enforce_if(here)
                 if math.isfinite(problem.kinds[t].memory) and small.size.any():
@@ -132,6 +142,8 @@ class _Model:
                         part = model.new_int_var(0, most, f"p{s},{t}")
                         model.add(part >= held).only_enforce_if(here)
                         drawn[problem.kinds[t].pool].append(part)
+        if turns:
+            model.add(load >= sum(turns))
         for pool in problem.pools:
             parts = drawn[problem.kinds[problem.device_kind[pool.devices[0]]].pool]
             model.add(sum(parts) <= int(pool.capacity * (1.0 + _SLACK) * scale))
@@ -141,6 +153,13 @@ class _Model:
     def down(self, seconds: float) -> int:
         """Whole ticks; what is longer than the horizon is cut there, for it is forbidden anyway."""
         return int(min(seconds * (1.0 - _SLACK), 2.0 * self.horizon) * self.ticks)
+
+    def any_of(self, parts: list[Any], name: str) -> Any:
+        """A Boolean that is true if any of some Booleans is."""
+        found = self.model.new_bool_var(name)
+        for part in parts:
+            self.model.add_implication(part, found)
+        return found
 
     def inside(self, i: int, number: int) -> Any:
         """A Boolean: a node is in a stage."""

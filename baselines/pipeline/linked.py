@@ -22,6 +22,7 @@ or, without times, by its share of the memory, is as light as possible; ``cache`
 
 MAX_STEPS = 600_000_000  # Most steps of the dynamic program
 MAX_STATES = 12_000_000  # Most entries of its tables
+PRECISION = 1e-6  # Relative width at which the bisection of a period ends
 MAX_PARTS = 16_000_000  # Most parts of the chain on a class of devices that are weighed
 
 
@@ -95,7 +96,12 @@ def _linked(chain: LayerChain, objective: str, most: int) -> list[Stage] | None:
         ample = np.where(base <= 1.0 / chain.longest, _weights(chain, classes, "throughput"), np.inf)
         search = _Search(classes, ample, most, pays="throughput")
         limit = search.least(LARGEST) * ROUNDING
-    return _on_devices(classes, search.best(SQUARES, limit, exactly=True)) if limit < np.inf else None
+    if not limit < np.inf:
+        return None
+    found = _on_devices(classes, search.best(SQUARES, limit, exactly=True))
+    if search.pays != "throughput" or found is None or not any(chain.turns) or chain.period(found) <= limit:
+        return found
+    return _in_turns(chain, classes, search, found, limit)
 
 
 def _checked(chain: LayerChain, cut: list[Stage] | None, most: int) -> list[Stage]:
@@ -109,12 +115,14 @@ def _rank(chain: LayerChain, objective: str, cut: list[Stage], most: int) -> tup
     """How good a cut is, smaller being better; ties are broken as by :func:`linked_dp`."""
     if objective == "latency":
         return chain.latency_of(cut), len(cut)
-    loads = chain.loads(cut) if objective in ("throughput", "cache") else chain.run_times(cut)
+    pays = objective in ("throughput", "cache")
+    loads = chain.loads(cut) if pays else chain.run_times(cut)
     if objective == "balance" and not loads.any():
         memory = chain.memory[[stage.device for stage in cut]]
         loads = np.array([chain.held(stage) for stage in cut]) / np.where(np.isfinite(memory) & (memory > 0), memory, 1)
     room = -chain.room(cut) if objective == "cache" else 0.0
-    return room, float(f"{loads.max():.12g}"), -len(cut), float((loads**2).sum())
+    slowest = chain.period(cut) if pays else float(loads.max())
+    return room, float(f"{slowest:.12g}"), -len(cut), float((loads**2).sum())
 
 
 def _classes(chain: LayerChain) -> _Classes:
@@ -146,6 +154,8 @@ def _alike(chain: LayerChain, linked: bool) -> list[list[int]]:
 
 
 def _same(chain: LayerChain, a: int, b: int, linked: bool) -> bool:
+    if any(own and own[a] != own[b] for own in (chain.entry, chain.turns)):
+        return False
     if chain.memory[a] != chain.memory[b] or not np.array_equal(chain.cost[:, a], chain.cost[:, b]):
         return False
     swapped = np.arange(len(chain.devices))
@@ -183,6 +193,7 @@ def _weights(chain: LayerChain, classes: _Classes, objective: str) -> FloatArray
             weight = size / memory if np.isfinite(memory) and memory else size
         else:
             weight = _between(np.where(np.isfinite(seconds), seconds, 0.0))
+            weight += chain.entry[own[0]] if chain.entry else 0.0
         base[k] = np.where(fits, np.maximum(weight, 0.0), np.inf)
     return base
 
@@ -216,12 +227,14 @@ class _Search:
         """Least value of any cut."""
         return float(self._run(how, np.inf).min())
 
-    def best(self, how: int, limit: float, exactly: bool) -> list[tuple[int, int, int]] | None:
+    def best(
+        self, how: int, limit: float, exactly: bool, counted: FloatArray | None = None
+    ) -> list[tuple[int, int, int]] | None:
         """The cut of least value whose stages do not exceed a limit: first layer, end and class of each stage.
 
         With ``exactly``, cuts onto all devices that may be used come first. None if none fits.
         """
-        ends = self._run(how, limit)
+        ends = self._run(how, limit, counted)
         if not np.isfinite(ends).any():
             return None
         full = np.where((self.used == self.most)[:, None], ends, np.inf)
@@ -231,11 +244,12 @@ class _Search:
         members, kind = np.unravel_index(int(fewest.argmin()), ends.shape)
         return self._traced(int(members), int(kind))
 
-    def _run(self, how: int, limit: float) -> FloatArray:
+    def _run(self, how: int, limit: float, counted: FloatArray | None = None) -> FloatArray:
         """[sets, c] least values of cuts of all layers onto exactly the devices of a set, by the last one's class."""
         pays = float(self.pays == "throughput"), float(self.pays != "")
         self.value[:] = np.inf
-        tables = self.base, self.classes.hop, self.classes.counts, self.used
+        counted = np.ones(len(self.classes.members)) if counted is None else counted
+        tables = self.base, self.classes.hop, self.classes.counts, self.used, counted
         fill(*tables, (self.most, how, limit, *pays), self.value, self.came)
         return np.asarray(self.value[:, :, -1, -1])
 
@@ -257,3 +271,22 @@ def _on_devices(classes: _Classes, cut: Sequence[tuple[int, int, int]] | None) -
         return None
     free = [iter(own) for own in classes.members]
     return [Stage(first, end, next(free[kind])) for first, end, kind in cut]
+
+
+def _in_turns(chain: LayerChain, classes: _Classes, search: _Search, found: list[Stage], least: float) -> list[Stage]:
+    """The cut of the shortest period where devices take turns.
+
+    For a limit on all loads, the dynamic program finds the least sum of loads of the devices that take turns. The least
+    limit that this sum does not exceed is the period. Between the periods ``least`` and that of ``found`` it is
+    bisected.
+    """
+    counted = np.array([float(chain.turns[own[0]]) for own in classes.members])
+    most = chain.period(found)
+    while most > least * (1.0 + PRECISION):
+        middle = 0.5 * (least + most)
+        cut = _on_devices(classes, search.best(SUM, middle, exactly=False, counted=counted))
+        if cut is not None and chain.period(cut) <= middle * ROUNDING:
+            found, most = cut, min(middle, chain.period(cut))
+        else:
+            least = middle
+    return found

@@ -19,6 +19,7 @@ def fill(
     hop: FloatArray,
     counts: Int64Array,
     used: Int64Array,
+    counted: FloatArray,
     rule: tuple[int, int, float, float, float],
     value: FloatArray,
     came: IntArray,
@@ -30,6 +31,7 @@ def fill(
         hop: [n + 1, c, c] transfers between classes behind the first layers.
         counts: [c] devices of each class.
         used: [sets] devices of each set.
+        counted: [c] share of their loads that stages on a class add to a sum.
         rule: most devices; how stages are added up; most that a stage may weigh; and the share of the transfers before
             and behind it that a stage pays.
         value, came: [sets, c, n + 1, c + 1] as above.
@@ -61,7 +63,11 @@ def fill(
                             load = fetched if f == c else fetched + outward * hop[j, k, f]
                             if load > limit:
                                 continue
-                            total = max(prior, load) if how == 0 else prior + (load if how == 1 else load * load)
+                            total = (
+                                max(prior, load)
+                                if how == 0
+                                else prior + (counted[k] * load if how == 1 else load * load)
+                            )
                             if total < value[members, k, j, f]:
                                 value[members, k, j, f] = total
                                 came[members, k, j, f] = i * (c + 1) + p

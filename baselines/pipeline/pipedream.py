@@ -77,10 +77,11 @@ def pipedream(
     for i in range(1, n):
         inside = (1 << i) - 1
         cut[i] = summed(seconds for nodes, seconds in small.crossing.items() if nodes & inside and nodes & ~inside)
+    entry = problem.kinds[chosen].entry
     seconds, best, choice = np.inf, 0, np.zeros((0, 0, 0), np.int64)
     for count in range(devices, 0, -1) if problem.kinds[chosen].pool else (devices,):
         limit = problem.kinds[chosen].memory / (count if problem.kinds[chosen].pool else 1)
-        value, chosen_stages = _table(work, size, cut, count, limit * ROUNDING, bandwidth, add)
+        value, chosen_stages = _table(work, size, cut, count, limit * ROUNDING, bandwidth, add, entry)
         if value[n, 1:].min() < seconds:
             seconds, best, choice = float(value[n, 1:].min()), 1 + int(np.argmin(value[n, 1:])), chosen_stages
     if not np.isfinite(seconds):
@@ -110,7 +111,14 @@ def _rows(choice: Int64Array, devices: int) -> list[tuple[int, int, int]]:
 
 
 def _table(
-    work: FloatArray, size: FloatArray, cut: FloatArray, devices: int, limit: float, bandwidth: float, add: bool
+    work: FloatArray,
+    size: FloatArray,
+    cut: FloatArray,
+    devices: int,
+    limit: float,
+    bandwidth: float,
+    add: bool,
+    entry: float,
 ) -> tuple[FloatArray, Int64Array]:
     """A(j, m) and, behind it, (i, r): the last stage is i..j on r devices."""
     n = len(work) - 1
@@ -119,7 +127,7 @@ def _table(
     value[0, :] = 0.0
     for j in range(1, n + 1):
         i = np.arange(j)
-        compute, weights = work[j] - work[:j], size[j] - size[:j]
+        compute, weights = work[j] - work[:j] + entry, size[j] - size[:j]
         compute = np.where(weights <= limit, compute, np.inf)
         for r in range(1, devices + 1):
             exchange = 4 * (r - 1) * weights / (r * bandwidth)

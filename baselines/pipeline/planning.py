@@ -75,7 +75,7 @@ def plan_pipeline(
             refused = error
             continue
         loads = smaller.loads(found)
-        rank = float(loads.max()), float((loads**2).sum())
+        rank = smaller.max_load(found), float((loads**2).sum())
         if best is None or rank < best[:2]:
             best = (*rank, devices[found])
     if best is None:
@@ -122,4 +122,5 @@ def by_memory(problem: PipelineProblem) -> PipelineProblem:
     memory = np.array([kind.memory for kind in problem.kinds])
     unit = memory if np.isfinite(memory).any() else np.ones(len(memory))
     cost = np.where(np.isfinite(problem.cost), problem.size[:, None] / unit, np.inf)
-    return problem.replaced(problem.kinds, cost, transfer=0.0)
+    kinds = [replace(kind, entry=0.0, turns=False) for kind in problem.kinds]
+    return problem.replaced(kinds, cost, transfer=0.0)

@@ -44,6 +44,9 @@ def _times(case: Case, devices: IntArray) -> tuple[FloatArray, FloatArray, float
         loads = problem.loads(devices)
         kinds = problem.device_kind[devices]
         own = np.bincount(devices, problem.cost[np.arange(len(devices)), kinds], minlength=len(loads))
+        own[np.unique(devices)] += np.array([kind.entry for kind in problem.kinds])[problem.device_kind][
+            np.unique(devices)
+        ]
         return loads, np.asarray(own, np.float64), float(loads.sum())
     stages = stages_of(devices)
     loads, alone = np.zeros(len(case.devices)), np.zeros(len(case.devices))
@@ -68,7 +71,7 @@ def figures_of(case: Case, devices: IntArray) -> dict[str, Any]:
         rows.append(row | {"capacity_bytes": float(memory[device])})
     figures: dict[str, Any] = {"stages": rows}
     if case.timed:
-        slowest = float(loads.max())
+        slowest = max(float(loads.max()), float(loads[problem.takes_turns].sum()))
         figures |= {"slowest_s": slowest, "request_s": request} | _alone(case)
         figures["speedup"] = figures["alone_s"] / slowest if slowest > 0 else None
     limited = np.isfinite(memory).any()
@@ -159,7 +162,8 @@ def amount(value: float, key: str, unit: str) -> str:
 def _alone(case: Case) -> dict[str, Any]:
     """The fastest device for all layers, its time [s], and whether it holds them; one that does not, if none does."""
     problem = case.problem
-    seconds, memory = problem.cost.sum(axis=0), np.array([kind.memory for kind in problem.kinds])
+    entry = np.array([kind.entry for kind in problem.kinds])
+    seconds, memory = problem.cost.sum(axis=0) + entry, np.array([kind.memory for kind in problem.kinds])
     holds = problem.size.sum() <= memory
     kind = int(np.argmin(np.where(holds, seconds, np.inf) if np.isfinite(seconds[holds]).any() else seconds))
     first = int(np.flatnonzero(problem.device_kind == kind)[0])

@@ -165,6 +165,8 @@ class _Build:
             shared=problem.shared,
             roles=_roles(names),
             memory_pool=tuple(platform.memory_pool),
+            entry=tuple(device.partition_overhead for device in platform),
+            turns=tuple(platform.takes_turns),
             windows=windows,
             longest=float(model.positions or np.inf) if model is not None and held.any() else np.inf,
             per_token=bool(held.any()),

@@ -48,6 +48,8 @@ class LayerChain:
     # [d] devices of one number share a memory: together they hold no more than the largest among them; empty = each its
     # own
     memory_pool: tuple[int, ...] = ()
+    entry: tuple[float, ...] = ()  # [d] seconds that a device takes for each request before it runs; empty = none
+    turns: tuple[bool, ...] = ()  # [d] True for devices of which one runs at a time; empty = all run at the same time
     # tokens from which on some caches grow no more, as their layers attend to a window, and [n] their bytes in `cache`
     windows: tuple[tuple[float, FloatArray], ...] = ()
     longest: float = np.inf  # most tokens that the model was made for
@@ -62,6 +64,7 @@ class LayerChain:
             "cost": (n, d), "size": (n,), "memory": (d,), "latency": (d, d), "pace": (d, d), "messages": (n,),
             "sent": (n,), "delay": (n,), "cache": (n,), "cached": (n,), "roles": (n,),
             "memory_pool": (d,) if self.memory_pool else (0,),
+            "entry": (d,) if self.entry else (0,), "turns": (d,) if self.turns else (0,),
         }  # fmt: skip
         if not n or not d:
             raise ProblemError(f"chain {self.name!r} has {n} layers and {d} devices; it needs at least one of each")
@@ -96,7 +99,8 @@ class LayerChain:
 
     def run_times(self, stages: Sequence[Stage]) -> FloatArray:
         """[stages] time of each stage for one request, without transfers [s]; inf if its device cannot run it."""
-        return np.array([float(self.cost[s.first : s.end, s.device].sum()) for s in stages])
+        entry = self.entry or (0.0,) * len(self.devices)
+        return np.array([float(self.cost[s.first : s.end, s.device].sum()) + entry[s.device] for s in stages])
 
     def hops(self, stages: Sequence[Stage]) -> FloatArray:
         """[stages - 1] time from each stage to the next [s]."""
@@ -107,6 +111,12 @@ class LayerChain:
         """[stages] time for which each stage is busy with one request: to fetch its input, run and send its output."""
         hops = np.concatenate([[0.0], self.hops(stages), [0.0]])
         return np.asarray(hops[:-1] + self.run_times(stages) + hops[1:])
+
+    def period(self, stages: Sequence[Stage]) -> float:
+        """Time between two results [s]: the largest of :meth:`loads`, of devices that take turns their sum."""
+        loads = self.loads(stages)
+        turns = np.array([bool(self.turns) and self.turns[stage.device] for stage in stages])
+        return max(float(loads.max()), float(loads[turns].sum()))
 
     def latency_of(self, stages: Sequence[Stage]) -> float:
         """Time of one request through all stages, each transfer once [s]."""

@@ -108,6 +108,8 @@ def _chain(table: Columns, platform: Platform | None, cost: FloatArray) -> Layer
         shared=table.shared(),
         roles=tuple(roles),
         memory_pool=() if platform is None else tuple(platform.memory_pool),
+        entry=() if platform is None else tuple(x.partition_overhead for x in platform),
+        turns=() if platform is None else tuple(platform.takes_turns),
         per_token="cache" in columns,
         unit="parameters" if table.units.get("size") == "parameters" else "B",
     )
@@ -115,9 +117,13 @@ def _chain(table: Columns, platform: Platform | None, cost: FloatArray) -> Layer
 
 def kinds_of(platform: Platform, cost: FloatArray) -> tuple[list[DeviceKind], list[int]]:
     """Kinds of devices, consecutive ones with equal costs [n, d] and memory being one; and the first device of each."""
-    alike = [(device.usable_memory, device.memory_pool) for device in platform.devices]
+    turns = platform.takes_turns
+    alike = [(x.usable_memory, x.memory_pool, x.partition_overhead, turns[k]) for k, x in enumerate(platform)]
     first = [d for d in range(len(alike)) if d == 0 or alike[d] != alike[d - 1] or (cost[:, d] != cost[:, d - 1]).any()]
     counts = np.diff([*first, len(platform)]).tolist()
     named = [platform[d] for d in first]
-    kinds = zip(named, counts, strict=True)
-    return [DeviceKind(d.name, count, d.usable_memory, pool=d.memory_pool) for d, count in kinds], first
+    kinds = [
+        DeviceKind(x.name, count, x.usable_memory, pool=x.memory_pool, entry=x.partition_overhead, turns=turns[d])
+        for d, x, count in zip(first, named, counts, strict=True)
+    ]
+    return kinds, first

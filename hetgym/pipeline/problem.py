@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetgym._sums import summed
-from hetgym._types import FloatArray, IntArray, as_numbers, frozen
+from hetgym._types import BoolArray, FloatArray, IntArray, as_numbers, frozen
 from hetgym.errors import InvalidSchedule, ProblemError
 from hetgym.graph import topology
 from hetgym.pipeline.pools import ROUNDING, Pool, exceeded, lacking, pools_of
@@ -36,10 +36,14 @@ class DeviceKind:
     # Memory that these devices share with each other and with other kinds of the same pool: together they hold no more
     # than the largest memory among them. Empty = each has its own.
     pool: str = ""
+    entry: float = 0.0  # time that a device takes for each request before it runs its stage, such as a delegate [s]
+    turns: bool = False  # True if these devices take turns with all others of which that is true: one runs at a time
 
     def __post_init__(self) -> None:
         if not (isinstance(self.count, int) and 0 <= self.count <= 1024):
             raise ProblemError(f"devices {self.name!r}: count is {self.count!r}; it must be a whole number to 1024")
+        if not 0 <= self.entry < np.inf:
+            raise ProblemError(f"devices {self.name!r}: entry is {self.entry!r}; it must be a time, not negative")
         if not self.memory >= 0:
             raise ProblemError(f"devices {self.name!r}: memory is {self.memory!r}; it must not be negative")
 
@@ -166,12 +170,24 @@ class PipelineProblem:
         state = hashlib.sha256()
         state.update(repr([(k.count, float(k.memory), k.transfers) for k in self.kinds]).encode())
         state.update(repr([pool.devices for pool in self.pools]).encode() if self.pools else b"")
+        delayed = [(float(kind.entry), kind.turns) for kind in self.kinds]
+        state.update(repr(delayed).encode() if self.has_delays else b"")
         edges = (self.edge_source, self.edge_target)
         shared = self.shared[:3] if len(self.shared.size) else ()
         for array in (self.cost, *edges, self.transfer, self.size, self.colour, self.backward, *shared):
             state.update(f"{array.shape}".encode())
             state.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         return state.hexdigest()
+
+    @property
+    def has_delays(self) -> bool:
+        """True if some devices take time to enter, or take turns."""
+        return any(kind.entry or kind.turns for kind in self.kinds)
+
+    @cached_property
+    def takes_turns(self) -> BoolArray:
+        """[d] True for devices that take turns."""
+        return frozen(np.array([kind.turns for kind in self.kinds])[self.device_kind])
 
     @cached_property
     def memory(self) -> FloatArray:
@@ -231,6 +247,7 @@ class PipelineProblem:
         devices = self.check(assignment)
         kind = self.device_kind
         load = np.bincount(devices, self.cost[np.arange(len(devices)), kind[devices]], minlength=len(kind))
+        load[np.unique(devices)] += np.array([k.entry for k in self.kinds])[kind][np.unique(devices)]
         crossing = devices[self.edge_source] != devices[self.edge_target]
         source = self.edge_source[crossing].astype(np.int64)
         pays = np.array([k.transfers for k in self.kinds])[kind]
@@ -247,8 +264,12 @@ class PipelineProblem:
         return np.asarray(np.bincount(devices, self.size, minlength=d) - self.shared.spared(devices, d), np.float64)
 
     def max_load(self, assignment: npt.ArrayLike) -> float:
-        """Time between two results in steady state: the largest of :meth:`loads` [s]."""
-        return float(self.loads(assignment).max())
+        """Time between two results in steady state: the largest of :meth:`loads`, of devices that take turns their sum.
+
+        In seconds.
+        """
+        loads = self.loads(assignment)
+        return max(float(loads.max()), float(loads[self.takes_turns].sum()))
 
     def check(self, assignment: npt.ArrayLike) -> IntArray:
         """Check that an assignment is legal and return it as an array.

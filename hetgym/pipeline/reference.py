@@ -32,8 +32,8 @@ def cut_problem(pipeline: PipelineProblem | TrainingPipeline, objective: Objecti
     Devices that share a memory get fixed parts of it, those with which the reference is best.
 
     Raises:
-        ProblemError: no contiguous cut can run, there are too many sets of devices, or the objective is training and
-            the pipeline already has backward operators.
+        ProblemError: devices take time to enter or take turns, no contiguous cut can run, there are too many sets of
+            devices, or the objective is training and the pipeline already has backward operators.
 
     >>> from hetgym.pipeline import DeviceKind
     >>> chain = PipelineProblem.chain([[4.0], [1.0], [1.0], [2.0]], [DeviceKind("gpu", 2)], transfer=0.5)
@@ -43,6 +43,11 @@ def cut_problem(pipeline: PipelineProblem | TrainingPipeline, objective: Objecti
     """
     training = pipeline if isinstance(pipeline, TrainingPipeline) else TrainingPipeline(pipeline)
     objective = Objective() if objective is None else objective
+    if training.problem.has_delays:
+        raise ProblemError(
+            f"pipeline {training.problem.name!r}: on devices that take time to enter a partition, or take turns, only "
+            "plan_pipeline and linked_dp cut pipelines"
+        )
     if not training.problem.pools:
         return _cut_problem(training, objective)
     divided = [_cut_problem(training.on(problem), objective) for problem in rationed(training.problem, coarse=True)]

@@ -92,6 +92,36 @@ def test_room_for_caches_is_that_of_language_models(tmp_path: Path, model: str, 
     assert json.loads(ask("llm", *words, cwd=tmp_path).stdout)["largest_context"] == most
 
 
+def test_a_delegate_that_is_dear_to_enter_stays_empty(tmp_path: Path) -> None:
+    """Four layers of 10 ms on the CPU and 1 ms on a delegate that takes 2 ms, or half a second, to enter."""
+    (tmp_path / "four.csv").write_text("layer,count,time cpu [ms],time npu [ms]\nlayers,4,10,1\n")
+    for name, entry, device, seconds in (("cheap", "2e-3", "npu", 6e-3), ("dear", "0.5", "cpu", 40e-3)):
+        npu = (
+            "  - {name: npu, kind: npu, peak_flops: {float32: 1e12}, memory_bandwidth: 1e11, memory_capacity: 8e9, "
+            f"launch_overhead: 1e-6, source: test, partition_overhead: {entry}, synchronous: true}}\n"
+        )
+        cpu, link = (
+            DEVICE.format(name="cpu", kind="cpu", memory=8e9),
+            "links:\n" + LINK.format(name="cpu") + LINK.format(name="npu"),
+        )
+        (tmp_path / f"{name}.yaml").write_text(f"name: phone\ndevices:\n{cpu}{npu}switches: [hub]\n{link}")
+        for planner in ("linked-dp", "even-cut", "downset-dp"):
+            words = (
+                "four.csv",
+                "--platform",
+                f"{name}.yaml",
+                "--planner",
+                planner,
+                "--json",
+                "--force",
+                "--name",
+                "one",
+            )
+            document = json.loads(ask("pipeline", *words, cwd=tmp_path).stdout)
+            assert [stage["device"] for stage in document["stages"]] == [device] and document["alone"] == device
+            assert document["slowest_s"] == document["request_s"] == document["alone_s"] == pytest.approx(seconds)
+
+
 def test_a_request_passes_fast_devices_only(folder: Path) -> None:
     """Every layer takes longer on the CPU, and what fits on two cards is not spread over four."""
     (folder / "few.csv").write_text(

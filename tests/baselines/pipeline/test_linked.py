@@ -127,6 +127,28 @@ def test_windows_and_the_longest_context_bound_the_cache(seed: int) -> None:
             assert chain.loads(found).max() <= min(chain.loads(cut).max() for cut in alike) * (1 + 1e-9)
 
 
+@examples(60)
+@given(seed=st.integers(0, 2**32 - 1), objective=st.sampled_from(OBJECTIVES[:3]))
+def test_no_cut_is_better_where_devices_are_entered_and_take_turns(seed: int, objective: str) -> None:
+    rng = np.random.default_rng(seed)
+    entry = tuple(rng.integers(0, 4, 3).astype(float).tolist())
+    chain = replace(random_chain(rng), entry=entry, turns=((True, False, True), (True, True, True))[rng.integers(2)])
+    cuts = all_cuts(chain, 3)
+    if cuts:
+        found = linked_dp(chain, objective)
+        chain.check(found)
+        how = chain.period if objective == "throughput" else lambda cut: value(chain, cut, objective)
+        assert how(found) <= min(map(how, cuts)) * (1 + 1e-5)
+
+
+def test_a_period_by_hand() -> None:
+    """Devices a and b take turns: stages of 3 s and, entered in 2 s, of 4 s make 9 s together, on a and c 6 s."""
+    chain = replace(equal_cards(7), pace=np.zeros((4, 4)), entry=(0.0, 2.0, 2.0, 0.0), turns=(True, True, False, False))
+    assert chain.period([Stage(0, 3, 0), Stage(3, 7, 1)]) == 9.0
+    assert chain.period([Stage(0, 3, 0), Stage(3, 7, 2)]) == 6.0
+    assert chain.latency_of([Stage(0, 3, 0), Stage(3, 7, 1)]) == 9.0
+
+
 def test_room_by_hand() -> None:
     """8 bytes are free; two layers take 1 byte a token each, one of them 3 at most: 5 tokens, without the window 4."""
     chain = replace(equal_cards(2), size=np.array([1.0, 1.0]), memory=np.full(4, 10.0))

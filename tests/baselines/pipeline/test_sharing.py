@@ -66,6 +66,53 @@ def test_constraint_programming_respects_pools() -> None:
             assert problem.max_load(found.assignment) == found.max_load == best and found.status == "optimal"
 
 
+def delayed(rng: np.random.Generator, turns: bool) -> PipelineProblem:
+    """A chain on a CPU, a delegate that takes time to enter and may take turns with it, and a card."""
+    cost = rng.integers(1, 9, (4, 3)).astype(float)
+    kinds = [
+        DeviceKind("cpu", turns=turns),
+        DeviceKind("npu", entry=float(rng.integers(0, 6)), turns=turns),
+        DeviceKind("card", entry=1.0),
+    ]
+    return PipelineProblem.chain(cost, kinds, rng.integers(0, 2, 4).astype(float))
+
+
+@examples(40)
+@given(seed=st.integers(0, 2**32 - 1), turns=st.booleans())
+def test_devices_that_are_entered_and_take_turns(seed: int, turns: bool) -> None:
+    """Entering is priced exactly; where devices take turns, no cut is worse than without one of them."""
+    problem = delayed(np.random.default_rng(seed), turns)
+    best = best_of_all(distinct_colours(problem))
+    alone = min(float(problem.cost[:, k].sum()) + problem.kinds[k].entry for k in range(3))
+    for name in ("contiguous-dp", "downset-dp", "even-cut"):
+        reached = problem.max_load(PARTITIONERS[name](problem))
+        assert best <= reached <= alone and (turns or reached == best)
+    assert problem.max_load(plan_pipeline(problem, 2)) <= alone
+
+
+def test_constraint_programming_knows_entries_and_turns() -> None:
+    pytest.importorskip("ortools")
+    for seed in range(6):
+        problem = delayed(np.random.default_rng(seed), seed % 2 == 0)
+        found = cp_sat_cut(problem, workers=1)
+        assert found.max_load == best_of_all(distinct_colours(problem)) and found.status == "optimal"
+
+
+def test_loads_of_devices_that_take_turns_add_up() -> None:
+    kinds = [DeviceKind("cpu", turns=True), DeviceKind("npu", entry=5.0, turns=True), DeviceKind("gpu")]
+    chain = PipelineProblem.chain([[4.0, 1.0, 3.0]] * 4, kinds)
+    assert chain.loads([0, 1, 1, 1]).tolist() == [4.0, 8.0, 0.0] and chain.max_load([0, 1, 1, 1]) == 12.0
+    assert chain.max_load([0, 0, 2, 2]) == 8.0 and chain.max_load([1, 1, 1, 2]) == 8.0
+    with pytest.raises(ProblemError, match="only plan_pipeline and linked_dp cut pipelines"):
+        cut_problem(chain)
+    plain = PipelineProblem.chain([[4.0, 1.0, 3.0]] * 4, [DeviceKind("cpu"), DeviceKind("npu"), DeviceKind("gpu")])
+    assert plain.digest != chain.digest
+    with pytest.raises(ProblemError, match="entry is -1"):
+        DeviceKind("npu", entry=-1.0)
+    slow = PipelineProblem.chain([[9.0]] * 2, [DeviceKind("npu", 2, entry=5.0)])
+    assert pipedream(slow).seconds == 11.5  # one stage on both: (2 x 9 + 5) / 2
+
+
 def test_a_memory_is_counted_once() -> None:
     """Ten layers of 9 bytes on two devices that share 64 and 48: 90 do not fit, 60 do, and the sum is what counts."""
     kinds = [DeviceKind("gpu", memory=48.0, pool="unified"), DeviceKind("cpu", memory=64.0, pool="unified")]
