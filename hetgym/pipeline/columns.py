@@ -27,14 +27,14 @@ COLUMNS: dict[str, dict[str, float]] = {
 """Column -> unit -> factor; columns without units hold names and whole numbers."""
 
 MAX_LAYERS = 10_000
-_HEADING = re.compile(r"([a-z-]+)(?: ([^\[\]]+?))? ?(?:\[([^\]]+)\])?")
+_HEADING = re.compile(r"([A-Za-z-]+)(?: ([^\[\]]+?))? ?(?:\[([^\]]+)\])?")
 
 
 class Columns:
     """The columns of a file, a number for each layer: names, units by quantity, values in SI units by heading."""
 
-    def __init__(self, file: Path, lines: list[list[str]]) -> None:
-        self.file, self.units = file, dict[str, str]()
+    def __init__(self, file: Path, lines: list[list[str]], decimal: str = ".") -> None:
+        self.file, self.units, self.decimal = file, dict[str, str](), decimal
         headings = [self._heading(text) for text in lines[0]]
         if len(set(headings)) < len(headings):
             raise ProblemError(f"{file}: a heading occurs twice")
@@ -103,6 +103,7 @@ class Columns:
         """A heading without its unit, which is noted."""
         found = _HEADING.fullmatch(text.strip())
         quantity, device, unit = found.groups() if found else (text.strip(), None, None)
+        quantity = quantity.lower()
         if quantity not in COLUMNS or (device and quantity != "time"):
             raise ProblemError(f"{self.file}: unknown column {shown(text.strip())}; {suggestion(quantity, COLUMNS)}")
         known = COLUMNS[quantity]
@@ -118,7 +119,7 @@ class Columns:
     def _number(self, text: str, heading: str, where: str) -> float:
         quantity = heading.split(" ")[0]
         try:
-            value = float(text or "0") * COLUMNS[quantity][self.units[quantity]]
+            value = float(text.replace(self.decimal, ".") or "0") * COLUMNS[quantity][self.units[quantity]]
         except ValueError:
             value = math.nan
         if not 0 <= value < math.inf and not (quantity == "time" and value == math.inf):

@@ -39,8 +39,10 @@ def load_layers(
     memory; ``shared-with``, the name of an earlier or later layer with which it shares a weight, of the smaller of both
     sizes; ``cache [kB]``, what it keeps for each token; and ``output [MB]``, which the next layer reads, or
     ``transfer [ms]``, the time to move that to or from main memory. Units are those of
-    :data:`~hetgym.pipeline.columns.COLUMNS`. All columns but one of time or size may be missing. Without ``cache``, all
-    layers but the words before the first and the head behind the last have one, and all caches are equal.
+    :data:`~hetgym.pipeline.columns.COLUMNS`. Fields are separated by commas, tabs or semicolons, as the headings show;
+    beside semicolons, numbers may have decimal commas. All columns but one of time or size may be missing. Without
+    ``cache``, all layers but the words before the first and the head behind the last have one, and all caches are
+    equal.
 
     Args:
         platform: the devices, their memory, and the links over which outputs move.
@@ -70,13 +72,15 @@ def load_layers(
 
 def _read(file: Path, platform: Platform | None) -> Columns:
     """The columns of a file; ProblemError if they do not suit the platform."""
+    text = read_text(file, MAX_BYTES, ProblemError).removeprefix("\ufeff").splitlines()  # as spreadsheets save it
+    mark = max(",;\t", key=text[0].count) if text else ","
     try:
-        lines = [row for row in csv.reader(read_text(file, MAX_BYTES, ProblemError).splitlines(), strict=True) if row]
+        lines = [row for row in csv.reader(text, delimiter=mark, strict=True) if row]
     except csv.Error as cause:
         raise ProblemError(f"{file}: not a CSV file ({cause})") from cause
     if len(lines) < 2:
         raise ProblemError(f"{file}: expected a line of headings, such as layer,time [ms],size [MB], and layers")
-    table = Columns(file, lines)
+    table = Columns(file, lines, decimal="," if mark == ";" else ".")
     if platform is not None and table.units.get("size") == "parameters":
         raise ProblemError(f"{file}: sizes in parameters fit no memory in bytes; give size [MB], or no platform")
     if platform is None and "output" in table.units:
@@ -92,7 +96,7 @@ def _chain(table: Columns, platform: Platform | None, cost: FloatArray) -> Layer
     roles = roles_of(table.names)
     cached = np.array([float(role == "layer") for role in roles])
     return LayerChain(
-        table.file.name.removesuffix(".csv"),
+        table.file.name.removesuffix(".csv").removesuffix(".tsv"),
         tuple(table.names),
         tuple(f"device {k}" for k in range(d)) if platform is None else tuple(x.name for x in platform),
         cost=cost,

@@ -40,6 +40,20 @@ def test_units_repetitions_and_names(tmp_path: Path) -> None:
     assert (sizes.timed, sizes.unit, sizes.problem.size.tolist()) == (False, "parameters", [10.0, 20.0])
 
 
+def test_tables_as_spreadsheets_save_them(tmp_path: Path) -> None:
+    """A byte-order mark, capitals, semicolons with decimal commas, and tabs."""
+    plain = load_layers(written(tmp_path, "layer,count,time [ms]", "a,2,1.5", "b,1,2"), devices=2).problem
+    for name, text in (
+        ("mark.csv", "\ufeffLayer,Count,Time [ms]\na,2,1.5\nb,1,2\n"),
+        ("semi.csv", "layer;count;time [ms]\na;2;1,5\nb;1;2\n"),
+        ("tabs.tsv", "layer\tcount\ttime [ms]\na\t2\t1.5\nb\t1\t2\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        found = load_layers(tmp_path / name, devices=2).problem
+        assert found.digest == plain.digest and found.operator_names == plain.operator_names
+        assert found.name == name[:4]
+
+
 def test_devices_take_the_times_of_their_name_or_kind_and_pay_for_outputs(tmp_path: Path) -> None:
     path = written(tmp_path, "time cpu [s],time gpu [s],time card1 [s],output [MB]", "8,2,1,100", "4,inf,3,0")
     problem = load_layers(path, MACHINE).problem
