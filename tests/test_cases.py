@@ -113,8 +113,8 @@ def table_of_layers() -> dict[str, Any]:
 def megatron_layout() -> dict[str, Any]:
     document = stages_of("dense-layers", "--layout", "1,2,2,4")  # the head is one more layer
     return {
-        "heaviest_stage_1223": document["layout"]["fullest"],
-        "heaviest_stage_2222": document["fullest"],
+        "heaviest_stage_1223": document["layout"]["largest"],
+        "heaviest_stage_2222": document["largest"],
     }
 
 

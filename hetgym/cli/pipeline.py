@@ -11,10 +11,10 @@ import numpy as np
 import typer
 
 from hetgym._groups import gathered
-from hetgym._sums import summed
-from hetgym.cli.options import ModelOptions, Output, load_devices, words
+from hetgym.cli.options import ModelOptions, Output, load_devices
 from hetgym.cli.stages import KEYS, Case, amount, figures_of, print_stages
 from hetgym.errors import ConfigError, HetgymError, check_name
+from hetgym.pipeline.layout_text import StageText, counts_of, read_layout
 
 if TYPE_CHECKING:
     from hetgym._types import IntArray
@@ -33,8 +33,8 @@ def pipeline(
     model: Annotated[
         str,
         typer.Argument(
-            help="A zoo name (see 'hetgym list graphs'), an .onnx, .pt2 or .json file, or a .csv table of layers with "
-            "columns such as layer,count,time [ms],size [MB],output [MB]."
+            help="A zoo name (see 'hetgym list graphs'), an .onnx, .pt2 or .json file, or a .csv or .tsv table of "
+            "layers with columns such as layer,count,time [ms],size [MB],output [MB]."
         ),
     ],
     platform: Annotated[
@@ -65,7 +65,10 @@ def pipeline(
     ] = "",
     layout: Annotated[
         str,
-        typer.Option(help="Show these stages, too: their numbers of layers in the order of devices, as in 9,8,8,7."),
+        typer.Option(
+            help="Show these stages, too, in the order of devices: their numbers of layers, as in 9,8,8,7, with or "
+            "without what is before and behind the layers; or a layout of Megatron Core, as in 'Et*9|t*8|t*8|t*7L'."
+        ),
     ] = "",
     blocks: Annotated[
         str,
@@ -84,12 +87,12 @@ def pipeline(
     Every device holds one stage, and all work at the same time on different requests. Shows the time and memory of each
     stage, the slowest one, and the speed-up over one device; and writes the plan to OUT/NAME/plan.json.
     """
-    parts = _layout(layout)
+    parts = read_layout(layout)
     if parts and stages not in (None, len(parts)):
         raise ConfigError(f"--layout has {len(parts)} stages, and --stages {stages}")
     stages = len(parts) if parts else stages
     devices = _reserved(load_devices(platform), reserve) if platform else None
-    if model.endswith(".csv"):
+    if model.lower().endswith((".csv", ".tsv")):
         if any(vars(options).values()) or blocks != "auto":
             raise ConfigError(
                 "--batch, --dims, --phase, --dtype, --quant, --cache and --blocks belong to models, not to tables of "
@@ -108,14 +111,6 @@ def pipeline(
     if wanted in ("latency", "cache") and planner != "linked-dp":
         raise ConfigError(f"--objective {wanted} needs --planner linked-dp, and blocks other than operators")
     return _plan(case, stages, wanted, planner, parts, output)
-
-
-def _layout(text: str) -> list[int]:
-    """Numbers of layers, from the words of ``--layout``."""
-    numbers = words(text)
-    if not all(word.isascii() and word.isdigit() and 0 < len(word) < 6 and int(word) for word in numbers):
-        raise ConfigError(f"--layout {text}: expected whole numbers of at least 1 separated by commas, as in 9,8,8,7")
-    return [int(word) for word in numbers]
 
 
 def _reserved(platform: Platform, reserve: str) -> Platform:
@@ -182,7 +177,7 @@ def _hosts(platform: Platform | None) -> frozenset[int]:
     return frozenset(k for k, device in enumerate(platform or ()) if device.kind == "cpu")
 
 
-def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: list[int], output: Output) -> int:
+def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: list[StageText], output: Output) -> int:
     """Cut, write and show; returns the exit code."""
     from hetgym._input.files import write_bytes
     from hetgym._text import finite
@@ -222,11 +217,13 @@ def _plan(case: Case, stages: int | None, objective: str, planner: str, parts: l
         more = _NO_MORE[objective]
         why = "every stage is one layer already" if used == len(case.layers) else f"one more stage {more}"
         say(f"the other devices stay empty: {why}")
-    shown = "slowest_s" if key == "heaviest" and case.timed else key
+    lightest = {"s": "slowest_s", "share": "fullest"}.get(document["heaviest_unit"], "largest")
+    shown = lightest if key == "heaviest" else key
     for method, value in document.get("planners", {}).items():
         say(f"{method}: {amount(value, shown, case.unit)}")
     if parts:
-        print_stages(case, document["layout"], f"the layout {','.join(map(str, parts))}")
+        counts = ",".join(str(stage["layers"]) for stage in document["layout"]["stages"])
+        print_stages(case, document["layout"], f"the layout {counts}")
     print_path("plan", folder / "plan.json")
     return 0
 
@@ -244,16 +241,12 @@ def _cut(case: Case, stages: int | None, planner: str, objective: str) -> IntArr
     return np.repeat([stage.device for stage in cut], [stage.end - stage.first for stage in cut]).astype(np.int32)
 
 
-def _given(case: Case, parts: Sequence[int]) -> IntArray:
+def _given(case: Case, parts: Sequence[StageText]) -> IntArray:
     """[n] device of each operator in a given layout.
 
     Raises:
-        ConfigError: another number of layers, or more stages than devices.
+        ConfigError: another number of layers.
         InvalidSchedule: a device cannot run or hold its stage.
     """
-    if summed(parts) != len(case.layers) or len(parts) > case.problem.num_devices:
-        raise ConfigError(
-            f"--layout places {summed(parts)} layers on {len(parts)} devices; there are {len(case.layers)} layers and "
-            f"{case.problem.num_devices} devices"
-        )
-    return case.problem.check(np.repeat(np.arange(len(parts)), parts)[case.layer])
+    roles = case.chain.roles if case.chain is not None else ("layer",) * len(case.layers)
+    return case.problem.check(np.repeat(np.arange(len(parts)), counts_of(parts, roles))[case.layer])

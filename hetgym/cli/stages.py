@@ -56,7 +56,12 @@ def _times(case: Case, devices: IntArray) -> tuple[FloatArray, FloatArray, float
 
 
 def figures_of(case: Case, devices: IntArray) -> dict[str, Any]:
-    """The stages of a cut in the order of the layers, and what follows from them, in SI units."""
+    """The stages of a cut in the order of the layers, and what follows from them, in SI units.
+
+    ``fullest`` is the share of its memory that the fullest device uses, or several devices of the memory that they
+    share; None if no memory is limited. ``largest`` is the size of the largest stage. ``heaviest``, the value of the
+    objective ``balance``, is the run time of the heaviest stage or, without times, ``fullest`` or else ``largest``.
+    """
     problem = case.problem
     memory = np.array([kind.memory for kind in problem.kinds])[problem.device_kind]
     loads, alone, request = _times(case, devices)
@@ -74,9 +79,11 @@ def figures_of(case: Case, devices: IntArray) -> dict[str, Any]:
         slowest = max(float(loads.max()), float(loads[problem.takes_turns].sum()))
         figures |= {"slowest_s": slowest, "request_s": request} | _alone(case)
         figures["speedup"] = figures["alone_s"] / slowest if slowest > 0 else None
-    limited = np.isfinite(memory).any()
-    figures["fullest"] = float((held / memory if limited else held).max())
-    figures["heaviest"] = float(alone.max()) if case.timed else figures["fullest"]
+    shares = [float((held / memory).max()), *(held[list(p.devices)].sum() / p.capacity for p in problem.pools)]
+    figures["fullest"] = float(max(shares)) if np.isfinite(memory).any() else None
+    figures |= {"largest": float(held.max()), "largest_unit": case.unit}
+    light = (figures["largest"], case.unit) if figures["fullest"] is None else (figures["fullest"], "share")
+    figures["heaviest"], figures["heaviest_unit"] = (float(alone.max()), "s") if case.timed else light
     if case.chain is not None:
         figures |= _of_chain(case, case.chain, stages_of(devices))
     return figures
@@ -110,9 +117,10 @@ def print_stages(case: Case, figures: dict[str, Any], title: str) -> None:
         every = f"a result every {duration(figures['slowest_s'])}{words}"
         say(every, "bold")
         say(f"one request takes {duration(figures['request_s'])} through all stages")
-    if figures["fullest"] > 0:
+    full = "largest" if figures["fullest"] is None else "fullest"
+    if figures[full] > 0:
         style = None if case.timed else "bold"
-        say(amount(figures["fullest"], "fullest", case.unit), style)
+        say(amount(figures[full], full, case.unit), style)
     if "room" in figures:
         say(amount(figures["room"], "room", figures["room_unit"]))
     key = "bytes" if case.unit == "B" else case.unit
@@ -144,7 +152,7 @@ def print_stages(case: Case, figures: dict[str, Any], title: str) -> None:
 def amount(value: float, key: str, unit: str) -> str:
     """The value of an objective in words.
 
-    >>> amount(0.25, "fullest", "B"), amount(9952.0, "fullest", "parameters")
+    >>> amount(0.25, "fullest", "B"), amount(9952.0, "largest", "parameters")
     ('25.00 % of the memory of the fullest device', '9,952 parameters on the fullest device')
     """
     from hetgym._text import duration, percent
@@ -154,7 +162,7 @@ def amount(value: float, key: str, unit: str) -> str:
         return f"room for a cache of {f'{value:,.0f} tokens' if unit == 'tokens' else f'{size(value)} a layer'}"
     if key in ("slowest_s", "request_s"):
         return f"{duration(value)} {'in the slowest stage' if key == 'slowest_s' else 'for one request'}"
-    if value <= 1.0:
+    if key == "fullest":
         return f"{percent(value)} of the memory of the fullest device"
     return f"{size(value) if unit == 'B' else f'{value:,.10g} {unit}'} on the fullest device"
 

@@ -61,7 +61,8 @@ def test_a_table_of_sizes_is_balanced_by_size(folder: Path) -> None:
     done = ask("pipeline", "sizes.csv", "--layout", "1,2,2,4", "--planner", "all", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    assert document["layout"]["fullest"] == 9952 and document["fullest"] == 6792
+    assert document["layout"]["largest"] == 9952 and document["largest"] == document["heaviest"] == 6792
+    assert document["fullest"] is None and document["heaviest_unit"] == document["largest_unit"] == "parameters"
     assert document["planners"]["equal-cut"] == 9480 and min(document["planners"].values()) == 6792
     shown = ask("pipeline", "sizes.csv", "--layout", "1,2,2,4", cwd=folder).stdout
     assert "6,792 parameters on the fullest device" in shown and "size [parameters]" in shown
@@ -120,6 +121,18 @@ def test_a_delegate_that_is_dear_to_enter_stays_empty(tmp_path: Path) -> None:
             document = json.loads(ask("pipeline", *words, cwd=tmp_path).stdout)
             assert [stage["device"] for stage in document["stages"]] == [device] and document["alone"] == device
             assert document["slowest_s"] == document["request_s"] == document["alone_s"] == pytest.approx(seconds)
+
+
+def test_a_layout_counts_layers_as_other_programs_do(folder: Path) -> None:
+    """GPT-2 has 12 layers; words, positions and the head come with the first and the last of them."""
+    words = ("gpt2", "--platform", "8gpu-node", "--stages", "2", "--json")
+    found = json.loads(ask("pipeline", *words, "--layout", "7,5", "--name", "a", cwd=folder).stdout)["layout"]
+    text = found["layouts"]["megatron"].split('"')[1]
+    assert text == "Et*7|t*5L" and found["layouts"]["vllm"] == "VLLM_PP_LAYER_PARTITION=7,5"
+    again = json.loads(ask("pipeline", *words, "--layout", text, "--name", "b", cwd=folder).stdout)["layout"]
+    assert again == found
+    many = ask("pipeline", "gpt2", "--platform", "8gpu-node", "--layout", "E(t|)*11tL", cwd=folder)
+    assert "stages is 12; 'gpt2@8gpu-node' has 8 devices" in many.stderr
 
 
 def test_a_request_passes_fast_devices_only(folder: Path) -> None:
@@ -210,7 +223,10 @@ def test_few_blocks_are_said_for_the_stages_that_are_wanted(
     [
         (("times.csv",), "--stages is missing"),
         (("times.csv", "--stages", "8", "--layout", "33,33"), "--layout has 2 stages, and --stages 8"),
-        (("times.csv", "--layout", "60,5"), "--layout places 65 layers on 2 devices; there are 66 layers"),
+        (
+            ("times.csv", "--layout", "60,5"),
+            "--layout places 65 layers; there are 64, or 66 with what is before and behind them",
+        ),
         (("times.csv", "--layout", "66,0"), "expected whole numbers of at least 1"),
         (("times.csv", "--stages", "2", "--batch", "3"), "belong to models, not to tables"),
         (("times.csv", "--stages", "2", "--planner", "evencut"), "did you mean 'even-cut'"),
