@@ -52,7 +52,7 @@ def rations(pools: Sequence[Pool], memory: FloatArray, sizes: npt.ArrayLike, tot
         sizes: bytes that stages may take, in any shape.
         total: bytes of the whole; rations that have less are left out.
     """
-    free = sum(len(pool.devices) - 1 for pool in pools)
+    free = summed(len(pool.devices) - 1 for pool in pools)
     most = int(MAX_RATIONS ** (1 / max(1, free)) + 1e-9)
     distinct = np.unique(np.maximum(np.append(np.asarray(sizes, np.float64).ravel(), 0.0), 0.0))
     options = [list(_divided(len(pool.devices), pool.capacity, distinct, most)) for pool in pools]

@@ -108,7 +108,7 @@ def calls(problem: Problem) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     order = ready.order, ready.upward, ready.downward
     yield observation._write_fixed, (p, *order, mean, means, float(problem.edge_bytes.mean()), scale, seen)
     yield scaling.scale_of, (ready.reference,)
-    yield list_scheduling._fastest_device, (problem.cost,)
+    yield list_scheduling._fastest_device, (problem.cost, problem.partition_overhead)
     placed = timeline.new_timeline(problem)
     free = np.full(n, -1, np.int32)
     list_scheduling.place_in_order(p, placed, ready.order, free, np.zeros((n, d)), True)

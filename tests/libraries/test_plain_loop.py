@@ -107,7 +107,11 @@ def made(name: str, lanes: int, **arguments: Any) -> tuple[Any, Network, Any]:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "HetImprove-v0" else name for name in recipe.EVERY]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("HetImprove-v0", "HetSplit-v0") else name
+        for name in recipe.EVERY
+    ],
 )
 def test_every_environment_is_played_within_its_masks(name: str) -> None:
     envs, network, optimiser = made(name, 2, **recipe.EVERY[name])

@@ -15,7 +15,9 @@ with warnings.catch_warnings():
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the library
 
 
-@pytest.mark.parametrize("name", recipe.EVERY)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "HetImprove-v0" else name for name in recipe.EVERY]
+)
 def test_every_environment_is_played_within_its_masks(name: str) -> None:
     from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
     from stable_baselines3.common.env_util import make_vec_env

@@ -20,7 +20,7 @@ BOUNDS = (critical_path_bound, communication_bound, area_bound, lower_bound)
 ROUNDING = 1 + 1e-12  # bounds and makespans add the same numbers in other orders
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(problem=strategies.problems(max_operators=5, max_devices=3))
 def test_bounds_optimum_schedulers(problem: Problem) -> None:
     optimum = oracle.optimum(problem)

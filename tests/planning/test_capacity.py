@@ -78,7 +78,13 @@ def test_planned_times_are_the_simulated_ones(problem: Problem, runtime: Runtime
     assert_plans_for(name, problem, runtime)
 
 
-@pytest.mark.parametrize("name", PLANNERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("cpgc-partition", "place-v2") else name
+        for name in PLANNERS
+    ],
+)
 def test_planned_times_are_the_simulated_ones_under_every_preset(name: str) -> None:
     for seed in range(2):
         problem = RandomMix(operators=(12, 24))(np.random.default_rng(seed))

@@ -141,9 +141,11 @@ def test_the_same_weights_whoever_is_lost(name: str, tmp_path: Path) -> None:
     ("env", "arguments"),
     [
         pytest.param("HetSchedule-v0", {"observation": "graph"}, marks=pytest.mark.slow),
-        ("HetDispatch-v0", {"noise": 0.2, "jobs": 2, "losses": 1, "completion": "off"}),
+        pytest.param(
+            "HetDispatch-v0", {"noise": 0.2, "jobs": 2, "losses": 1, "completion": "off"}, marks=pytest.mark.slow
+        ),
         pytest.param("HetSplit-v0", {"observation": "flat", "key_operators": 4}, marks=pytest.mark.slow),
-        pytest.param("HetPipeline-v0", {"observation": "candidates"}, marks=pytest.mark.slow),
+        ("HetPipeline-v0", {"observation": "candidates"}),
     ],
 )
 def test_lanes_are_those_of_one_process(env: str, arguments: dict[str, Any]) -> None:

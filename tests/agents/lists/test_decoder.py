@@ -148,7 +148,7 @@ def test_reordered_schedules_keep_their_devices() -> None:
             assert mine == sorted(mine, key=lambda i, finish=oracle.finish: finish[i])
 
 
-@pytest.mark.parametrize("name", ["classic", "framework"])
+@pytest.mark.parametrize("name", ["classic", pytest.param("framework", marks=pytest.mark.slow)])
 def test_without_weights_it_is_a_list_scheduler(name: str) -> None:
     from hetgym.planning.list_scheduling import place_by_priority
 

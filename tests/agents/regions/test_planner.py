@@ -26,7 +26,7 @@ def planner() -> RegionPlanner:
 @pytest.mark.parametrize(
     "preset",
     [
-        pytest.param(name, marks=pytest.mark.slow) if name in ("donf", "framework", "ready") else name
+        pytest.param(name, marks=pytest.mark.slow) if name in ("classic", "donf", "framework", "ready") else name
         for name in sorted(PRESETS)
     ],
 )

@@ -19,7 +19,7 @@ from hetgym._kernels.threads import cores, done, share, take
     [
         ("HetSchedule-v0", {"observation": "candidates"}),
         ("HetDispatch-v0", {"observation": "candidates"}),
-        ("HetSplit-v0", {}),
+        pytest.param("HetSplit-v0", {}, marks=pytest.mark.slow),
     ],
 )
 def test_lanes_do_not_depend_on_the_number_of_threads(name, arguments, monkeypatch):

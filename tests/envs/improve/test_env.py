@@ -43,7 +43,13 @@ def play(env: gym.Env, choose: Any = None, seed: int = 0, **options: Any) -> tup
     return rewards, seen, info
 
 
-@pytest.mark.parametrize("runtime", sorted(PRESETS))
+@pytest.mark.parametrize(
+    "runtime",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("framework", "ready") else name
+        for name in sorted(PRESETS)
+    ],
+)
 @pytest.mark.parametrize("reward", ["dense", "sparse", "current"])
 def test_the_return_is_exact_under_every_runtime(runtime: str, reward: str) -> None:
     problem = problem_of(3)

@@ -163,7 +163,7 @@ def test_the_slowest_link_of_a_ring_sets_its_pace() -> None:
     assert run(made, mesh(k, {(1, 2): slow}), devices=[0, 2, 1, 3]).makespan < around / 2  # nor here
 
 
-@pytest.mark.parametrize("runtime", ["links", "fair"])
+@pytest.mark.parametrize("runtime", ["links", pytest.param("fair", marks=pytest.mark.slow)])
 def test_rings_contend_where_routes_meet(runtime: str) -> None:
     """A switch has a port for each direction of each device; on a bus the k transfers of a step take turns."""
     k = 4
