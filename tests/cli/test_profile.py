@@ -109,6 +109,7 @@ def test_a_profile_that_is_killed_between_its_table_and_its_card_goes_on(tmp_pat
     assert {path.name for path in (tmp_path / "measurements").iterdir()} == {"mine.csv.gz", "mine.json"}
 
 
+@pytest.mark.slow
 def test_a_profile_that_is_terminated_says_how_to_go_on(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     code = f"""

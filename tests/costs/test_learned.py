@@ -52,7 +52,9 @@ def costs():
     return fit(measured(), CPU, "polynomial")
 
 
-@pytest.mark.parametrize("kind", REGRESSORS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind == "neural" else kind for kind in REGRESSORS]
+)
 def test_every_kind_finds_a_simple_law(kind):
     pytest.importorskip("torch" if kind in ("neural", "gaussian", "blend") else "numpy")
     pytest.importorskip("lightgbm" if kind in ("boosted", "blend") else "numpy")

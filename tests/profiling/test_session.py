@@ -134,6 +134,7 @@ def test_a_worker_ends_with_its_parent_even_while_it_measures(tmp_path):
     assert not any(Path(f"/proc/{pid}").exists() for pid in family)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced():
     with Worker(HOST) as worker:
         request = {"row": Item("d", RELU).blank.row()}

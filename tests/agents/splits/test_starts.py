@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from hetgym.agents.splits.moves import FEATURES
 from hetgym.agents.splits.planner import SplitPlanner
@@ -27,6 +28,7 @@ def test_shares_of_operators_that_are_split():
     assert shares(graph) == {}
 
 
+@pytest.mark.slow
 def test_eop_in_sixteenths_is_as_good_as_before_its_tuning():
     pair = load_graph("inception_v1", batch=8), load_platform("even-pair")
     rules = SplitRules(**RULES)

@@ -90,7 +90,7 @@ def test_no_cut_is_better(seed: int, most: int, objective: str) -> None:
     assert objective == "latency" or not full or len(found) == most
 
 
-@examples(60)
+@examples(25)
 @given(seed=st.integers(0, 2**32 - 1), objective=st.sampled_from(OBJECTIVES))
 def test_no_cut_that_respects_shared_memory_is_better(seed: int, objective: str) -> None:
     """Two or three of four devices share a memory; the largest cache is found but for the steps of its division."""
