@@ -29,7 +29,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # tests import oracle.py and strategies.py by name
 
-for profile, examples in (("fast", 30), ("slow", 200)):  # pytest --hypothesis-profile slow, see .ci/slow
+for profile, examples in (("fast", 25), ("slow", 200)):  # pytest --hypothesis-profile slow, see .ci/slow
     settings.register_profile(
         profile,
         max_examples=examples,

@@ -24,7 +24,7 @@ def expected(problem: Problem, schedule: Schedule, runtime: Runtime) -> oracle_r
 
 @pytest.mark.parametrize("communication", EXACT)
 @pytest.mark.parametrize("kind", ["order", "priority", "start"])
-@examples(150)
+@examples(90)
 @given(data=st.data())
 def test_equals_oracle(communication: str, kind: str, data: st.DataObject) -> None:
     problem = data.draw(strategies.machines())

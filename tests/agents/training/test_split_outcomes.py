@@ -41,6 +41,7 @@ def test_same_seed_same_weights_and_goes_on_exactly(tmp_path):
     assert same(whole, later) and not same(whole, other)
 
 
+@pytest.mark.slow
 def test_learns_which_moves_pay():
     zoo = {"zoo": 1.0, "networks": ("squeezenet",), "batches": (2,), "platforms": ("even-pair",)}
     found = training(8, warm_up=8, epochs=4, plans=(4.0, 4.0), draws=16, **zoo)
