@@ -116,11 +116,11 @@ def fits(site: Site, split: Split) -> bool:
 
 
 def cpu_bytes(site: Site, split: Split) -> float:
-    """What a split leaves on the CPU beside the table of words [byte]."""
+    """Weights that a split leaves on the CPU beside the table of words [byte]."""
     if site.cpu is None:
         return 0.0
-    weights, caches, _ = usage(site, split)
-    return float(weights[site.cpu] + caches[site.cpu]) - (site.parts.table if site.rules.table_on_cpu else 0.0)
+    weights, _, _ = usage(site, split)
+    return float(weights[site.cpu]) - (site.parts.table if site.rules.table_on_cpu else 0.0)
 
 
 def _table(site: Site, group: Sequence[int], weight: float, penalty: float) -> _Table:

@@ -28,6 +28,18 @@ def test_the_largest_context_fits_and_the_next_does_not() -> None:
     assert widest.context == 32_768 or more.devices[0].layers > 0
 
 
+@pytest.mark.parametrize(
+    ("model", "line", "least"),
+    [("llama-3.1-8b", "7950X, 64GB ddr5-6000", 131_072), ("llama-3.3-70b", "RTX 3090, 64GB ddr4-3600", 2560)],
+)
+def test_caches_of_layers_on_the_cpu_may_grow(model: str, line: str, least: int) -> None:
+    """The largest context is bounded by memory; no further weights go to the CPU for it."""
+    plan = plan_llm(model, line, quant="Q4_K_M", context=2048)
+    assert plan.largest_context >= least
+    widest = plan_llm(model, line, quant="Q4_K_M", context=plan.largest_context)
+    assert widest.devices[0].weights_bytes <= plan.devices[0].weights_bytes * 1.02
+
+
 def test_the_longest_context_of_what_needs_the_cpu() -> None:
     plan = plan_llm("mixtral-8x7b", "RTX 3060, 64GB ddr4-3200", quant="Q4_K_M", context="max")
     assert plan.context == 32_768
