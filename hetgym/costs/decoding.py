@@ -10,8 +10,9 @@ instead. A prompt is arithmetic: its FLOPs over a share of the peak in 16 bits, 
 registers.
 
 ``studies/language_models/rates.py`` fits the share and the constant of dense models on GPUs to public rates of people's
-machines, and reports further rates that chose nothing. All other constants were chosen on few public rows, which
-therefore do not test them: those of mixtures, prompts, quantised caches, CPUs, data-centre GPUs and shared memories.
+machines, and reports further rates to which nothing was fitted. All other constants were chosen on few public rows,
+which therefore do not test them: those of mixtures, prompts, quantised caches, CPUs, data-centre GPUs and shared
+memories. Which boards form a class was seen from where the law of one share and one constant erred.
 """
 
 import re

@@ -10,7 +10,8 @@ weights on the CPU, and pairs of boards, from llmfit and qwen38-mtp (Apache-2.0)
 constants, so those errors are not held out; nothing was fitted to its pairs.
 ``hetgym.plan_llm`` predicts each of its rows. ``depths.csv`` quotes rates of 20 boards, one and several, with 512 and
 4096 tokens, from XiongjieDai/GPU-Benchmarks-on-LLM-Inference: builds of May 2024, without flash attention. The A100
-PCIe, the M1 and the M2 Ultra chose constants of their classes and are left out. ``caches.csv`` holds the rates at which
+PCIe, the M1 and the M2 Ultra chose constants of their classes and are left out. Which boards form a class, and that
+workstation boards read prompts no faster than others, was seen in both tables. ``caches.csv`` holds the rates at which
 caches are read, from the slopes of decoding times over depths between 512 and 32 768 tokens in llmfit and qwen38-mtp.
 """
 
