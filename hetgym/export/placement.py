@@ -85,7 +85,7 @@ class Placement:
         return self.targets[int(self.device[operator])]
 
     def device_of(self, name: str) -> Target | None:
-        """The device of an operator by its name; None if there is none of that name."""
+        """The device of the operator with this name; None without one."""
         return self.where(self.names.index(name)) if name in self.names else None
 
     def inputs(self) -> list[list[int]]:

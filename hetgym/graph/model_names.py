@@ -86,6 +86,8 @@ def _by_written_name(text: str, quant: str) -> LanguageModel:
     """A model by the name that the Hub or ollama has for it."""
     said = written(text)
     found = resolve(said, _known())
+    if not found and text.endswith(".gguf"):
+        raise GraphError(f"{text}: no such file, and no language model of this name is known")
     if not found:
         letters = re.match("[a-z]*", said.plain)[0]  # type: ignore[index]
         family = [name for name in _known() if letters and name.startswith(letters)]
@@ -94,6 +96,9 @@ def _by_written_name(text: str, quant: str) -> LanguageModel:
         more = f" and {len(found) - 6} others" if len(found) > 6 else ""
         raise UnknownName(f"several language models are named like {shown(text)}: {', '.join(found[:6])}{more}")
     model = from_config(_configs()[found[0]], found[0])
+    if text.endswith(".gguf"):
+        missing = f"{text}: no such file; {found[0]} is taken, with weights by its recipe."
+        model = replace(model, notes=(*model.notes, missing))
     own = "quantization_config" in _configs()[found[0]]
     if quant or said.format or not said.packed or own:
         return _formatted(model, quant or ("" if own and said.format == "mxfp4" else said.format))

@@ -185,3 +185,11 @@ def test_formats_of_the_two_kinds_of_files() -> None:
 def test_words_of_a_name() -> None:
     said = written("Qwen/Qwen3-235B-A22B-Instruct-2507-UD-Q2_K_XL")
     assert (said.plain, said.format, said.packed) == ("qwen3235ba22b2507", "ud-q2_k_xl", False)
+
+
+def test_a_file_that_is_missing_is_said() -> None:
+    """Whether its name is that of a known model or not."""
+    with pytest.raises(GraphError, match=r"none\.gguf: no such file, and no language model of this name is known"):
+        load_language_model("none.gguf")
+    found = load_language_model("Qwen3-8B-Q4_K_M.gguf")
+    assert found.notes[0] == "Qwen3-8B-Q4_K_M.gguf: no such file; qwen3-8b is taken, with weights by its recipe."
