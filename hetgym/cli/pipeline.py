@@ -33,7 +33,7 @@ def pipeline(
     model: Annotated[
         str,
         typer.Argument(
-            help="A zoo name (see 'hetgym list graphs'), an .onnx, .pt2 or .json file, or a .csv or .tsv table of "
+            help="A zoo name (see 'hetgym list graphs'), an .onnx, .pt2, .py or .json file, or a .csv or .tsv table of "
             "layers with columns such as layer,count,time [ms],size [MB],output [MB]."
         ),
     ],

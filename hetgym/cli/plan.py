@@ -34,7 +34,7 @@ PLAIN = "single-device,heft"  # Schedulers beside which a plan is shown
 
 def plan(
     model: Annotated[
-        str, typer.Argument(help="A zoo name (see 'hetgym list graphs'), or an .onnx, .pt2 or .json file.")
+        str, typer.Argument(help="A zoo name (see 'hetgym list graphs'), or an .onnx, .pt2, .py or .json file.")
     ],
     platform: Annotated[
         str,

@@ -23,7 +23,7 @@ MOST = 200  # Operators in a table, the dearest; those of equal prices share a r
 
 def price(
     model: Annotated[
-        str, typer.Argument(help="A zoo name (see 'hetgym list graphs'), or an .onnx, .pt2 or .json file.")
+        str, typer.Argument(help="A zoo name (see 'hetgym list graphs'), or an .onnx, .pt2, .py or .json file.")
     ],
     platform: Annotated[
         str, typer.Option(help="A preset (see 'hetgym list platforms'), a YAML file, or a description of a machine.")

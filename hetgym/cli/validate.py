@@ -28,7 +28,9 @@ CALIBRATED = "calibrated"  # `--costs` without a platform: operators are priced 
 def validate(
     models: Annotated[
         str,
-        typer.Option(help="Comma-separated models: zoo names (see 'hetgym list graphs'), .onnx, .pt2 or .json files."),
+        typer.Option(
+            help="Comma-separated models: zoo names (see 'hetgym list graphs'), .onnx, .pt2, .py or .json files."
+        ),
     ] = "alexnet,bert_base,inception_v1,resnet50,shufflenet,squeezenet",
     processors: Annotated[
         str,

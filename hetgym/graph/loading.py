@@ -11,6 +11,7 @@ from hetgym._input.notes import left_out
 from hetgym.errors import GraphError, shown, unknown_name
 from hetgym.graph import zoo
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.from_graphnet import from_graphnet, is_graphnet
 from hetgym.graph.from_onnx import from_onnx
 from hetgym.graph.from_pt2 import from_pt2
 from hetgym.graph.model_names import model_names
@@ -25,10 +26,12 @@ def load_graph(
 
     Args:
         source: a name of :func:`hetgym.graph.zoo.names` or of ``hetgym list llms``; or a path that ends in ``.onnx``,
-            ``.pt2`` (see :func:`~hetgym.graph.from_pt2`), ``.json`` or ``.json.gz``; or a language model's
-            ``config.json``, ``.gguf`` or ``.safetensors`` file, or the folder that holds it.
+            ``.pt2`` (see :func:`~hetgym.graph.from_pt2`), ``.json`` or ``.json.gz``; or a ``model.py`` of GraphNet (see
+            :func:`~hetgym.graph.from_graphnet`), or a language model's ``config.json``, ``.gguf`` or ``.safetensors``
+            file, or the folder that holds one of these.
         batch: size of the batch, see the importers. By default that of an ONNX model that fixes one, else 1. A
-            ``.pt2`` program always keeps the batch that it was exported with, and no other than None or 1 may be given.
+            ``.pt2`` program or a ``model.py`` always keeps the batch that it was made with, and no other than None or 1
+            may be given.
         strict: refuse a model if an omission can change a run time.
         **options: further arguments of :func:`~hetgym.graph.from_onnx`: ``dims``, ``name``; of a language model
             ``sequence``, ``phase`` and ``dtype``, see :func:`~hetgym.graph.generators.language_model`, and
@@ -55,6 +58,11 @@ def load_graph(
             raise GraphError(f"{text}: an ONNX model takes the options dims and name, not {odd[0]!r}")
         return from_onnx(text, batch, strict=strict, **options)
     size = 1 if batch is None else batch
+    if is_graphnet(text):
+        if options:
+            raise GraphError(f"{text}: a GraphNet model takes no options, but {sorted(options)[0]!r} is given")
+        _check_kept(size, text)
+        return from_graphnet(text, strict=strict)
     if is_language_model(text, options):
         return _whole(load_pass(text, size, **_with_dims(text, options)), text, strict)
     if text in zoo.LANGUAGE_MODELS:
@@ -69,18 +77,23 @@ def load_graph(
             f"{', '.join(OPTIONS)}"
         )
     if text.endswith(".pt2"):
-        if size != 1:
-            raise GraphError(f"{text}: a saved program keeps the batch that it was exported with; leave batch out")
+        _check_kept(size, text)
         return from_pt2(text, strict=strict)
     return _whole(from_json(Path(text), size), text, strict)
+
+
+def _check_kept(size: int, text: str) -> None:
+    """Refuse a batch for a file that has its own."""
+    if size != 1:
+        raise GraphError(f"{text}: a saved program keeps the batch that it was exported with; leave batch out")
 
 
 def _unknown(text: str) -> Exception:
     """The error about a source that is neither a name nor a file of a known format."""
     if os.sep in text or re.fullmatch(r"\.[A-Za-z]\w*", Path(text).suffix):
         return GraphError(
-            f"{text}: neither a name of the zoo nor a file that ends in .onnx, .pt2, .json, .json.gz, .gguf or "
-            ".safetensors"
+            f"{text}: neither a name of the zoo nor a file that ends in .onnx, .pt2, .json, .json.gz, .gguf, "
+            ".safetensors or .py"
         )
     return unknown_name("graph", text, {*zoo.names(), *zoo.language_models(), *model_names()})
 

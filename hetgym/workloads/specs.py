@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hetgym.graph import DataflowGraph
     from hetgym.platform import Platform
 
-MODELS = (".onnx", ".pt2", ".json", ".json.gz", ".gguf")  # Suffixes of model files
+MODELS = (".onnx", ".pt2", ".json", ".json.gz", ".gguf", ".py")  # Suffixes of model files
 PLATFORMS = (".yaml", ".yml")  # Suffixes of platform files
 TRANSFORMS = ("fuse", "training")  # Names of the transforms that take no argument but the graph
 
@@ -172,7 +172,9 @@ def _drawn(generator: str, parameters: Mapping[str, Any], seed: int) -> str:
 
 
 def _stem(source: str, suffixes: tuple[str, ...]) -> str:
-    """The name of a file without folder and suffix; any other name unchanged."""
+    """The name of a file without folder and suffix, or of the folder of a ``model.py``; any other name unchanged."""
+    if source.endswith(".py") and Path(source).name == "model.py":
+        return plain(Path(source).absolute().parent.name)
     suffix = next((suffix for suffix in reversed(suffixes) if source.endswith(suffix)), "")
     return plain(Path(source).name.removesuffix(suffix) if suffix else source)
 

@@ -32,6 +32,7 @@ from hetgym.graph.mixes import mixed
 from hetgym.workloads import textbook
 from tests.fuzz.loaders import SIZES, checkpoint_tensors
 from tests.graph import gguf_files
+from tests.graph.graphnet_files import graphnet_models, types_text
 from tests.graph.models import CONFIGS
 from tests.graph.test_from_pt2 import MODULES, saved, unpacked
 from tests.graph.test_from_safetensors import DEEPSEEK, LLAMA, OSS, deepseek_tensors, header, oss_tensors
@@ -88,6 +89,7 @@ def corpus(folder: Path) -> dict[str, list[Entry]]:
         "onnx": _onnx(),
         "graph": _graphs(),
         **_programs(folder),
+        **_graphnet(),
         **_language_models(folder),
         "networkx": [_json("net.json", nx.node_link_data(to_networkx(_small_graph()), edges="edges"))],
         "partitioning": [_json("part.json", PARTITIONING), *_data("dnn-partitioning/**/*.json.gz")],
@@ -282,6 +284,15 @@ def _programs(folder: Path) -> dict[str, list[Entry]]:
     return {
         "pt2": [Entry("net.pt2", archive) for archive in archives],
         "program": [Entry("net.json", document) for document in documents],
+    }
+
+
+def _graphnet() -> dict[str, list[Entry]]:
+    """Models as text, of all that the reader of expressions knows, and the types of their arguments."""
+    models = [(body.encode(), types_text(arguments).encode()) for body, arguments in graphnet_models()]
+    return {
+        "graphnet": [Entry("model.py", text, {"weight_meta.py": types}) for text, types in models],
+        "graphnet-types": [Entry("weight_meta.py", types, {"model.py": text}) for text, types in models],
     }
 
 

@@ -33,6 +33,7 @@ from hetgym.errors import ArtefactError, GraphError
 from hetgym.graph import Operator, Tensor, from_networkx, from_onnx, from_trace
 from hetgym.graph.from_config import from_config
 from hetgym.graph.from_gguf import from_gguf
+from hetgym.graph.from_graphnet import from_graphnet
 from hetgym.graph.from_safetensors import from_safetensors
 from hetgym.graph.generators.decoder import PHASES, decoder
 from hetgym.graph.language_model import LanguageModel
@@ -55,7 +56,7 @@ class Loader:
 
     Attributes:
         read: takes the path; it raises nothing but :class:`hetgym.HetgymError`.
-        form: of the files, which decides how they are mutated: onnx, json, yaml, csv, npz, tensors or words.
+        form: of the files, which decides how they are mutated: onnx, json, yaml, csv, npz, tensors, text or words.
     """
 
     read: Callable[[Path], object]
@@ -87,6 +88,11 @@ def saved_program(path: Path) -> None:
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("net/models/model.json", path.read_bytes())
     _use_graph(hetgym.load_graph(archive))
+
+
+def graphnet(path: Path) -> None:
+    """Models of GraphNet, with their types beside them."""
+    _use_graph(from_graphnet(path.parent))
 
 
 def configuration(path: Path) -> None:
@@ -282,6 +288,8 @@ LOADERS: dict[str, Loader] = {
     "graph": Loader(graph, "json"),
     "pt2": Loader(lambda path: _use_graph(hetgym.load_graph(path)), "words"),
     "program": Loader(saved_program, "json"),
+    "graphnet": Loader(graphnet, "text"),
+    "graphnet-types": Loader(graphnet, "text"),
     "configuration": Loader(configuration, "json"),
     "gguf": Loader(gguf, "words"),
     "safetensors": Loader(safetensors, "tensors"),

@@ -28,6 +28,18 @@ TOKENS: tuple[bytes, ...] = (
 )  # fmt: skip
 
 
+STATEMENTS = (
+    b"for i in x:", b"while True:", b"x = (x, x)", b"x = [x, x, x]", b"import os", b"x += x", b"x[:, 0] = x",
+    b"x.add_(x)",
+    b"x = x[..., None]", b"x = x.reshape(-1)", b"x = " + b"(" * 150 + b"1" + b")" * 150, b"x = " + b"-" * 2000 + b"1",
+    b"x = 9 ** 9 ** 9", b"x = x @ x", b"x = torch.zeros(1 << 40)", b"x = x.unbind(0)", b"x = x.expand(4, -1, -1, -1)",
+    b"x = x.T", b"x = x.permute(*x)", b"x = [i for i in x]", b"x = x.split(1)", b"return x", b"x = x.repeat(99999999)",
+    b"x = torch.cat([x] * 9)", b"x = x[x]", b"x = x if x else x", b"x: int = 3", b"del x", b"x, y = x, x",
+    b"x = x.item()",
+)  # fmt: skip
+"""Statements that a program may get."""
+
+
 def mutated(data: bytes, form: str, others: Sequence[bytes], rng: Rng) -> bytes:
     """A mutation of an input.
 
@@ -261,12 +273,37 @@ def in_tensors(data: bytes, rng: Rng) -> bytes:
     return len(text).to_bytes(8, "little") + text + bytes(content)
 
 
+def in_text(data: bytes, rng: Rng) -> bytes:
+    """Change a line of a program: another line, another indentation, a number, a name, or a loop and the like."""
+    lines = data.split(b"\n")
+    at, other = (int(k) for k in rng.integers(len(lines), size=2))
+    what = int(rng.integers(6))
+    if what == 0:
+        lines[at] = lines[other]
+    elif what == 1:
+        lines[at] = b"    " * int(rng.integers(4)) + lines[at].lstrip()
+    elif what == 2:
+        lines[at] = re.sub(rb"\d+", lambda _: str(pick(NUMBERS, rng)).encode(), lines[at], count=1)
+    elif what == 3:
+        names = re.findall(rb"[A-Za-z_][\w.]*", data[:100_000])
+        words = list(re.finditer(rb"[A-Za-z_][\w.]*", lines[at]))
+        if words:
+            word = pick(words, rng)
+            lines[at] = lines[at][: word.start()] + pick(names, rng) + lines[at][word.end() :]
+    elif what == 4:
+        lines.insert(at, b"        " + pick(STATEMENTS, rng))
+    else:
+        lines.insert(at, lines[other])
+    return b"\n".join(lines)
+
+
 FORMS: dict[str, Callable[[bytes, Rng], bytes]] = {
     "json": in_json,
     "yaml": in_yaml,
     "csv": in_csv,
     "npz": in_npz,
     "tensors": in_tensors,
+    "text": in_text,
     "onnx": in_onnx,
 }
 """Form -> mutation of what such a file holds."""

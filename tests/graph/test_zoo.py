@@ -138,7 +138,7 @@ def test_load_graph_takes_names_and_files(tmp_path):
         ("nowhere/net.onnx", {}, GraphError, "no such file"),
         ("nowhere/net.json", {}, GraphError, "no such file"),
         ("nowhere/net.pt", {}, GraphError, "neither a name of the zoo nor a file that ends in"),
-        ("net.pt", {}, GraphError, "nor a file that ends in .onnx, .pt2, .json, .json.gz, .gguf or .safetensors"),
+        ("net.pt", {}, GraphError, "nor a file that ends in .onnx, .pt2, .json, .json.gz, .gguf, .safetensors or .py"),
         (3, {}, GraphError, "a graph is read from a path, not from int"),
         ("alexnet", {"batch": 0}, GraphError, "batch must be"),
         ("alexnet", {"dims": {}}, GraphError, "unknown option 'dims'"),
