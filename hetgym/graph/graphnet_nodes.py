@@ -137,12 +137,16 @@ class Tracer:
             raise ValueError(f"{shown(tree.id)} has no value here") from None
 
     def _sequence(self, tree: ast.Tuple | ast.List, depth: int) -> Any:
-        found = [self._value(item, depth) for item in tree.elts]
+        found = self._counted([self._value(item, depth) for item in tree.elts])
+        return tuple(found) if isinstance(tree, ast.Tuple) else found
+
+    def _counted(self, found: Any) -> Any:
+        """A list that is not too long."""
         count = leaves(found)
         if count > MOST_ITEMS:
             raise ValueError(f"a list has more than {MOST_ITEMS} values")
         self._nodes.spend(count)
-        return tuple(found) if isinstance(tree, ast.Tuple) else found
+        return found
 
     def _binary(self, tree: ast.BinOp, depth: int) -> Any:
         return self._arithmetic(tree.op, self._value(tree.left, depth), self._value(tree.right, depth))
@@ -151,6 +155,10 @@ class Tracer:
         name, function = BINARY[type(kind)]
         if is_number(left) and is_number(right):
             return computed(function, [left, right])
+        if isinstance(left, list | tuple) and isinstance(right, int) and name == "mul":
+            if leaves(left) * right > MOST_ITEMS:
+                raise ValueError(f"a list has more than {MOST_ITEMS} values")
+            return self._counted(left * right)
         if name == "sub" and is_number(left):
             return self._nodes.make("rsub", right, left)
         return self._nodes.make(name, left, right)

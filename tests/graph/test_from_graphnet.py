@@ -69,6 +69,11 @@ def test_numbers_of_arguments_are_known_where_they_are_stated(tmp_path: Path) ->
         from_graphnet(tmp_path)
 
 
+def test_a_list_may_be_repeated(tmp_path: Path) -> None:
+    body = "masks = [None] * 2\nmask = masks[1]\ny = L_x_.clamp(mask, 1.0)\nreturn (y,)"
+    assert kinds(from_graphnet(write(tmp_path, body, X))) == ["Clip"]
+
+
 def modules() -> dict[str, Any]:
     torch = pytest.importorskip("torch")
     from torch import nn
@@ -184,6 +189,7 @@ BODIES = {
     "y = torch.zeros(1 << 40, 1 << 40)": "more than 2\\*\\*48 elements",
     "y = torch.zeros(9**9**9)": "a number is too large",
     "y = 'a' * 1000000000": "no operand is a tensor",
+    "y = [None] * 1000000000": "a list has more than 32768 values",
     "y = L_x_.nonzero()": "does not know a tensor's method 'nonzero'",
     "y = L_x_[L_x_ > 0]": "the number of results depends on data",
     "y = torch.zeros(5000, 2).unbind(0)": "5000 results",
