@@ -21,7 +21,8 @@ _NAMES = {
     "LSTM": "lstm", "GRU": "gru", "RNN": "rnn_tanh rnn_relu", "LSTMCell": "lstm_cell",
     "GRUCell": "gru_cell", "RNNCell": "rnn_tanh_cell rnn_relu_cell",
     "MaxPool": "max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d",
-    "AveragePool": "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d _adaptive_avg_pool2d",
+    "AveragePool": "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
+    "_adaptive_avg_pool2d",
     "LayerNormalization": "layer_norm native_layer_norm", "GroupNormalization": "group_norm native_group_norm",
     "RMSNormalization": "rms_norm _fused_rms_norm", "InstanceNormalization": "instance_norm",
     "BatchNormalization": "batch_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training",
