@@ -3,7 +3,7 @@
 One sorted array for each device would do for short schedules. But leaves come last in list scheduling and are ready
 early: each would shift half of the array, and a schedule of n operators would cost O(n^2). So each device has a chain
 of blocks of at most :data:`BLOCK` intervals. An insertion moves only later intervals of one block; a full block is
-split in two. A search skips blocks without a gap that is wide enough.
+split in two. A search skips blocks without a gap that is wide enough, and groups of blocks at a time.
 """
 
 from typing import NamedTuple
@@ -16,6 +16,8 @@ from hetgym._types import FloatArray, IntArray
 
 BLOCK = 64
 """Intervals that a block has room for: a power of two, so that ``k & -BLOCK`` is where the block of column k begins."""
+
+GROUP = 64  # Neighbouring blocks of a chain that have a common bound: a power of two
 
 ROUNDING = 1e-15  # Share of an end that rounding may add to it: a few units in the last place
 
@@ -38,6 +40,8 @@ class Intervals(NamedTuple):
     # [d, m] no gap before an interval of the block is longer [s]: a bound that is never too small, and too large at
     # times
     widest: FloatArray
+    # [d, m / GROUP + 1] no gap of the blocks at places g * GROUP .. of the chain is longer [s]: a bound like `widest`
+    group: FloatArray
     size: IntArray  # [d] intervals of each device
     following: IntArray  # [d] the column behind the last interval of each device
     latest: FloatArray  # [d] end of the last interval of each device [s]; 0 if it has none
@@ -60,6 +64,7 @@ def new_intervals(n: int, d: int) -> Intervals:
         blocks=np.zeros(d, np.int32),
         held=np.zeros((d, m), np.int32),
         widest=np.zeros((d, m)),
+        group=np.zeros((d, m // GROUP + 1)),
         size=np.zeros(d, np.int32),
         following=np.zeros(d, np.int32),
         latest=np.zeros(d),
@@ -86,6 +91,8 @@ def copy_into(v: Intervals, other: Intervals) -> None:
         other.latest[device] = v.latest[device]
         for j in range(v.chain.shape[1]):
             other.chain[device, j] = v.chain[device, j]
+        for g in range((v.blocks[device] + GROUP - 1) // GROUP):
+            other.group[device, g] = v.group[device, g]
         for j in range(v.blocks[device]):
             block = v.chain[device, j]
             other.held[device, block] = v.held[device, block]
@@ -183,25 +190,35 @@ def _gap_anywhere(v: Intervals, device: int, ready: float, duration: float) -> f
     return float(found) if found < end else _gap_behind(v, device, at, ready, duration)
 
 
-# Blocks are scanned forward, up to the first gap that fits. A block is skipped if its bound is too small; one that was
-# scanned in vain gets its exact bound. O(blocks), and the blocks that are scanned.
+# Blocks are scanned forward, up to the first gap that fits. A block or a group of them is skipped if its bound is too
+# small; one that was scanned in vain gets its exact bound. `most` is the longest of the bounds from the begin of the
+# group on, infinite if the scan began inside. O(groups), and the blocks that are scanned.
 @step
 def _gap_behind(v: Intervals, device: int, at: int, ready: float, duration: float) -> float:
     """As :func:`earliest_gap`, of the gaps before intervals in the blocks behind a place, or behind the last one."""
     end = v.latest[device]
     short = duration - ROUNDING * end  # what fits into a gap is at least so long
-    for j in range(at + 1, v.blocks[device]):
+    j, most = at + 1, np.inf
+    while j < v.blocks[device]:
+        if j & (GROUP - 1) == 0:
+            if v.group[device, j // GROUP] < short:
+                j += GROUP
+                continue
+            most = 0.0
         block = v.chain[device, j]
-        if v.widest[device, block] < short:
-            continue
-        widest, before = 0.0, _end_before(v, device, j)
-        for k in range(block * BLOCK, block * BLOCK + v.held[device, block]):
-            start = max(ready, before)
-            if start + duration <= v.begin[device, k]:
-                return start
-            widest = max(widest, v.begin[device, k] - before)
-            before = v.end[device, k]
-        v.widest[device, block] = widest
+        if v.widest[device, block] >= short:
+            widest, before = 0.0, _end_before(v, device, j)
+            for k in range(block * BLOCK, block * BLOCK + v.held[device, block]):
+                start = max(ready, before)
+                if start + duration <= v.begin[device, k]:
+                    return start
+                widest = max(widest, v.begin[device, k] - before)
+                before = v.end[device, k]
+            v.widest[device, block] = widest
+        most = max(most, v.widest[device, block])
+        j += 1
+        if j & (GROUP - 1) == 0 or j == v.blocks[device]:
+            v.group[device, (j - 1) // GROUP] = min(v.group[device, (j - 1) // GROUP], most)
     return float(end)
 
 
@@ -217,7 +234,8 @@ def insert(v: Intervals, device: int, operator: int, begin: float, end: float) -
     v.operator[device, k] = operator
     v.size[device] += 1
     v.held[device, k // BLOCK] += 1
-    v.widest[device, k // BLOCK] = max(v.widest[device, k // BLOCK], begin - v.latest[device])
+    if begin - v.latest[device] > v.widest[device, k // BLOCK]:
+        _raise_bound(v, device, v.blocks[device] - 1, begin - v.latest[device])
     v.following[device] = k + 1
     v.latest[device] = end
 
@@ -329,9 +347,19 @@ def _widen(v: Intervals, device: int, at: int, k: int) -> None:
     """Let the bound of the block at a place hold for the gap before its interval in column k."""
     block = v.chain[device, at]
     before = v.end[device, k - 1] if k > block * BLOCK else _end_before(v, device, at)
-    v.widest[device, block] = max(v.widest[device, block], v.begin[device, k] - before)
+    _raise_bound(v, device, at, v.begin[device, k] - before)
 
 
+@step
+def _raise_bound(v: Intervals, device: int, at: int, gap: float) -> None:
+    """Let the bounds of the block at a place, and of its group, hold for a gap [s]."""
+    block = v.chain[device, at]
+    v.widest[device, block] = max(v.widest[device, block], gap)
+    v.group[device, at // GROUP] = max(v.group[device, at // GROUP], gap)
+
+
+# Each group from there on gives its last block to the next one, whose bound it enters. A group that comes into use begins
+# with no bound.
 @step
 def _open_block(v: Intervals, device: int, at: int) -> None:
     """Put an empty block, one of those that are not in use, at a place in the chain."""
@@ -342,6 +370,11 @@ def _open_block(v: Intervals, device: int, at: int) -> None:
     v.held[device, block] = 0
     v.widest[device, block] = 0.0
     v.blocks[device] += 1
+    last = v.blocks[device] - 1
+    if last & (GROUP - 1) == 0:
+        v.group[device, last // GROUP] = 0.0
+    for g in range(at // GROUP + 1, last // GROUP + 1):
+        v.group[device, g] = max(v.group[device, g], v.widest[device, v.chain[device, g * GROUP]])
 
 
 @step
@@ -352,6 +385,9 @@ def _close_block(v: Intervals, device: int, at: int) -> None:
     for j in range(at, v.blocks[device]):
         v.chain[device, j] = v.chain[device, j + 1]
     v.chain[device, v.blocks[device]] = block
+    for g in range(at // GROUP, v.blocks[device] // GROUP):  # whose last block was the first of the next
+        moved = v.chain[device, g * GROUP + GROUP - 1]
+        v.group[device, g] = max(v.group[device, g], v.widest[device, moved])
 
 
 @step
@@ -369,7 +405,7 @@ def _make_room(v: Intervals, device: int, at: int, begin: float, end: float) -> 
     if at + 2 == v.blocks[device] and (v.begin[device, top], v.end[device, top]) <= (begin, end):
         return at + 1
     block, half = v.chain[device, at + 1], BLOCK // 2
-    v.widest[device, block] = v.widest[device, full]
+    _raise_bound(v, device, at + 1, v.widest[device, full])
     v.held[device, full] = v.held[device, block] = half
     for k in range(half):
         v.begin[device, block * BLOCK + k] = v.begin[device, full * BLOCK + half + k]
@@ -404,4 +440,5 @@ def _note_packed(v: Intervals, device: int, count: int) -> None:
     for j in range(v.blocks[device]):
         v.held[device, v.chain[device, j]] = min(BLOCK, count - j * BLOCK)
         v.widest[device, v.chain[device, j]] = np.inf
+        v.group[device, j // GROUP] = np.inf
     _find_end(v, device)

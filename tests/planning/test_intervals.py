@@ -11,7 +11,7 @@ import pytest
 from steps import callable_step
 
 from hetgym.planning import intervals as module
-from hetgym.planning.intervals import BLOCK, Intervals, new_intervals
+from hetgym.planning.intervals import BLOCK, GROUP, Intervals, new_intervals
 
 insert, remove, gap = (callable_step(step) for step in (module.insert, module.remove, module.earliest_gap))
 left_at, last_end = callable_step(module.left_at), callable_step(module.last_end)
@@ -90,3 +90,41 @@ def test_an_insertion_anywhere_moves_less_than_a_block(count: int) -> None:
         cost, blocks = moved(order)
         assert cost < BLOCK
         assert blocks <= 2 * count // BLOCK + 1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_bounds_of_groups_hold_and_hide_no_gap(seed: int) -> None:
+    """Blocks enough for several groups, split, closed and searched in between; the peer looks at every gap."""
+    rng = np.random.default_rng(seed)
+    room = 6 * GROUP * BLOCK // 2
+    v = new_intervals(room, 1)
+    slots = rng.permutation(2 * room)[:room]  # of which each has a begin of its own
+    held: dict[int, tuple[float, float]] = {}
+    deepest = 0
+    for turn, slot in enumerate(slots.tolist()):
+        held[turn] = (2.0 * slot, 2.0 * slot + float(rng.choice([1.0, 2.0])))
+        insert(v, 0, turn, *held[turn])
+        if rng.random() < 0.3:
+            gone = int(rng.choice(np.fromiter(held, np.int64)))
+            remove(v, 0, gone, *held.pop(gone))
+        if turn % 97 == 0:
+            for _ in range(8):
+                ready, duration = float(rng.uniform(0.0, 4.0 * room)), float(rng.choice([0.5, 1.0, 6.0, 40.0, 200.0]))
+                assert gap(v, 0, ready, duration) == earliest(held, ready, duration)
+        deepest = max(deepest, int(v.blocks[0]))
+    assert deepest > 2 * GROUP
+    used = v.chain[0, : v.blocks[0]]
+    times = np.array(sorted(held.values()))
+    gaps = times[:, 0] - np.concatenate([[0.0], times[:-1, 1]])
+    first = np.cumsum(v.held[0, used]) - v.held[0, used]
+    assert (v.widest[0, used] >= np.maximum.reduceat(gaps, first)).all()
+    groups = np.maximum.reduceat(v.widest[0, used], np.arange(0, len(used), GROUP))
+    assert (v.group[0, : len(groups)] >= groups).all() and (v.group[0, : len(groups)] < 200.0).any()
+
+
+def earliest(held: dict[int, tuple[float, float]], ready: float, duration: float) -> float:
+    """Earliest start in any gap, or behind the last interval."""
+    times = np.array(sorted(held.values())).reshape(-1, 2)
+    start = np.maximum(ready, np.concatenate([[0.0], times[:, 1]]))
+    end = np.concatenate([times[:, 0], [np.inf]])
+    return float(start[start + duration <= end].min())
