@@ -1,15 +1,18 @@
 """Make a suite of frozen problems: the problems, and the table of their best-known values.
 
     python scripts/make_hetbench.py [problems] [search] [exact] [table] [docs] [--suite NAME] [--only TEXT ...]
+    python scripts/make_hetbench.py [plan] [table] [docs] --suite hetbench-xl [--seconds SECONDS] [--only TEXT ...]
     python scripts/make_hetbench.py claim --only PROBLEM --schedule FILE.json --scheduler NAME [--options JSON]
 
 Without a step, all steps run in turn. ``problems`` builds missing files and never changes existing ones. ``search``
 runs every quick scheduler, for each of the suite's runtimes where it plans for them, and long searches of hetbench-v1;
 ``anneal`` runs long searches for each runtime of hetbench-v2, ``exact`` runs CP-SAT on small problems, and ``claim``
-adds a schedule from elsewhere. hetbench-v2 has hetbench-v1's problems, too, and begins with its schedules. Results go
-to the work folder; results that exist are not computed again. ``table`` merges them into the shipped table, whose
-entries never get worse, and ``docs`` writes it as a result of the documentation. Searches use one thread and give the
-same results everywhere; CP-SAT stops at a time limit. Needs ``pip install "hetgym[exact]"``.
+adds a schedule from elsewhere. hetbench-v2 has hetbench-v1's problems, too, and begins with its schedules. The problems
+of hetbench-xl are built from its specifications, not frozen in files; ``plan`` has list schedulers and ``hetgym.plan``
+find its schedules, the latter in ``--seconds`` for each runtime. Results go to the work folder; results that exist are
+not computed again. ``table`` merges them into the shipped table, whose entries never get worse, and ``docs`` writes it
+as a result of the documentation. Searches use one thread and give the same results everywhere; those of ``plan``, and
+CP-SAT, stop at a time limit. Needs ``pip install "hetgym[exact]"``.
 """
 
 from __future__ import annotations
@@ -20,11 +23,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hetbench_problems import definitions
 
+import hetgym
 from hetgym import Problem, Schedule, baselines, simulate, validate
 from hetgym._input.files import atomic_write
 from hetgym.baselines.exact import solve
@@ -39,7 +44,7 @@ from hetgym.planning.bounds import (
 )
 from hetgym.search.device_orders import is_shop
 from hetgym.sim import runtime as as_runtime
-from hetgym.workloads import Best, BestKnown, load_best_known
+from hetgym.workloads import Best, BestKnown, ProblemSpec, load_best_known, load_suite
 from hetgym.workloads.suites import FOLDER
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +52,8 @@ sys.path.insert(0, str(ROOT / "docs"))
 
 import results  # noqa: E402
 
-STEPS = ("problems", "search", "anneal", "exact", "table", "docs")
+STEPS = ("problems", "search", "anneal", "exact", "plan", "table", "docs")
+LISTS = ("single-device", "donf", "heft", "peft")  # Schedulers whose schedules the step plan tries before it searches
 BETTER = 1 - 1e-12
 """Factor by which a makespan must be shorter to count as better; otherwise the earlier scheduler keeps the credit."""
 
@@ -60,11 +66,13 @@ class Suite:
         name: of the suite.
         runtimes: runtimes that have best-known values.
         earlier: suites whose problems it has, too.
+        specified: true if its problems are built from the specifications of the suite's file.
     """
 
     name: str
     runtimes: tuple[str, ...]
     earlier: tuple[Suite, ...] = ()
+    specified: bool = False
 
     @property
     def table(self) -> Path:
@@ -74,6 +82,8 @@ class Suite:
     @property
     def names(self) -> list[str]:
         """All problems, in the order of the table."""
+        if self.specified:
+            return list(specifications(self.name))
         return [*(name for suite in self.earlier for name in suite.names), *definitions(self.name)]
 
     def file(self, name: str) -> Path:
@@ -83,12 +93,19 @@ class Suite:
 
     def load(self, name: str) -> Problem:
         """A frozen problem."""
-        return Problem.load(self.file(name))
+        return specifications(self.name)[name].make() if self.specified else Problem.load(self.file(name))
+
+
+@cache
+def specifications(suite: str) -> dict[str, ProblemSpec]:
+    """Name -> specification of the problems of a suite."""
+    return {spec.name: spec for spec in load_suite(suite).specs}
 
 
 V1 = Suite("hetbench-v1", ("classic", "links"))
 V2 = Suite("hetbench-v2", ("classic", "links", "framework", "ready"), (V1,))
-SUITES = {suite.name: suite for suite in (V1, V2)}
+XL = Suite("hetbench-xl", ("links", "framework"), specified=True)
+SUITES = {suite.name: suite for suite in (V1, V2, XL)}
 
 
 def long_searches(budget: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -214,6 +231,24 @@ def anneal(suite: Suite, name: str, work: Path, budget: int, seeds: int, runtime
     tell(notes, name)
 
 
+def plan(suite: Suite, name: str, work: Path, seconds: float) -> None:
+    """List schedulers and ``hetgym.plan`` for each runtime."""
+    problem, notes = suite.load(name), Notes(suite, work, "plan", name)
+    for runtime in suite.runtimes:
+        for scheduler in LISTS:
+            key = json.dumps([scheduler, runtime])
+            if not notes.done(key):
+                options = {"runtime": runtime} if baselines.get(scheduler).plans_for == "any" else {}
+                notes.offer(problem, baselines.get(scheduler, **options)(problem), scheduler, options)
+                notes.add(key)
+        key = json.dumps(["plan", runtime, seconds])
+        if not notes.done(key):
+            options = {"runtime": runtime, "seconds": seconds}
+            notes.offer(problem, hetgym.plan(problem, runtime, seconds), "portfolio", options)
+            notes.add(key)
+    tell(notes, name)
+
+
 def tell(notes: Notes, name: str) -> None:
     """Print the best makespans so far."""
     for runtime, best in notes.content["best"].items():
@@ -247,7 +282,8 @@ def claim(suite: Suite, name: str, work: Path, file: Path, scheduler: str, optio
     notes = Notes(suite, work, "claim", name)
     notes.offer(suite.load(name), schedule, scheduler, options)
     notes.add(str(file))
-    print(f"{name}: {notes.content['best']['classic']['makespan_s']:.9g} s under classic; now run the step table")
+    for runtime, best in notes.content["best"].items():
+        print(f"{name}: {best['makespan_s']:.9g} s under {runtime}; now run the step table")
 
 
 def make_table(suite: Suite, work: Path) -> None:
@@ -264,7 +300,7 @@ def make_table(suite: Suite, work: Path) -> None:
             if name in before.names:
                 proved = load_best_known(before.table)[name]
                 row = replace(row, bound_s=proved.bound_s, bound_by=proved.bound_by)
-        for step in ("search", "anneal", "exact", "claim"):
+        for step in ("search", "anneal", "exact", "plan", "claim"):
             found = Notes(suite, work, step, name).content
             for runtime, offer in found["best"].items():
                 before = row.best.get(runtime)
@@ -291,7 +327,7 @@ def _bounded(suite: Suite, problem: Problem, row: BestKnown) -> BestKnown:
 
     Bounds proved for one stream do not hold where several share a device.
     """
-    if not suite.earlier:
+    if suite is V1:
         return replace(row, bound_s=min(row.bound_s, *(best.makespan_s for best in row.best.values())))
     common, best = lower_bound(problem, linear=True, runtime="framework,dispatch=0"), {}
     for runtime, shortest in row.best.items():
@@ -311,7 +347,7 @@ def make_docs(suite: Suite) -> None:
     known = json.loads(path.read_text("utf-8"))
     notes = {table["name"]: table["note"] for table in known["tables"]}
     tables = [makespans_table(suite), *([shorter_table(suite)] if suite.earlier else []), bounds_table(suite)]
-    tables += [problems_table(suite), *([] if suite.earlier else [found_table(suite)])]
+    tables += [problems_table(suite), *([found_table(suite)] if suite is V1 else [])]
     tables = [{**table, "note": notes.get(table["name"], "")} for table in tables]
     if tables != known["tables"]:
         known["date"] = datetime.now(UTC).date().isoformat()
@@ -336,7 +372,7 @@ def makespans_table(suite: Suite) -> dict[str, Any]:
 
 def problems_table(suite: Suite) -> dict[str, Any]:
     """The size of each problem, and the excess of its best known makespans over their bounds."""
-    runtimes = suite.runtimes if suite.earlier else ("classic",)
+    runtimes = ("classic",) if suite is V1 else suite.runtimes
     columns = ["problem", "operators", "devices", "CCR", *(f"{runtime} over bound" for runtime in runtimes)]
     rows = []
     for name, row in load_best_known(suite.table).items():
@@ -368,10 +404,11 @@ def over_bound(row: BestKnown, runtime: str) -> str:
 def bounds_table(suite: Suite) -> dict[str, Any]:
     """How many problems are solved to the optimum, and how far the bounds of the others lie, by runtime."""
     rows = []
-    for runtime in suite.runtimes if suite.earlier else ("classic",):
+    for runtime in ("classic",) if suite is V1 else suite.runtimes:
         known = load_best_known(suite.table).values()
         gaps = [row.best[runtime].makespan_s / row.bound(runtime) - 1 for row in known if not row.optimal(runtime)]
-        rows.append([runtime, f"{len(known) - len(gaps)} of {len(known)}", f"{100 * sum(gaps) / len(gaps):.0f} %"])
+        mean = f"{100 * sum(gaps) / len(gaps):.0f} %" if gaps else "-"
+        rows.append([runtime, f"{len(known) - len(gaps)} of {len(known)}", mean])
     columns = ["runtime", "proved optimal", "mean excess of the others over their bounds"]
     return table_of("bounds", "Bounds", columns, rows)
 
@@ -397,7 +434,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=10_000_000, help="operators placed by a search")
     parser.add_argument("--seeds", type=int, default=2, help="anneal: searches of each problem for each runtime")
     parser.add_argument("--runtimes", nargs="+", choices=V2.runtimes, help="anneal: some of the suite's")
-    parser.add_argument("--seconds", type=float, default=45.0, help="of CP-SAT for a problem")
+    parser.add_argument("--seconds", type=float, help="of CP-SAT for a problem (45), or of plan for each runtime (10)")
     parser.add_argument("--workers", type=int, default=4, help="threads of CP-SAT")
     parser.add_argument("--limit", type=int, default=260, help="most operators of a problem for CP-SAT")
     parser.add_argument("--schedule", type=Path, help="claim: JSON of a schedule")
@@ -414,14 +451,16 @@ def main() -> None:
         if len(names) != 1 or not options.schedule or not options.scheduler:
             parser.error("claim needs --only with one problem, --schedule and --scheduler")
         claim(suite, names[0], options.work, options.schedule, options.scheduler, options.options)
-    if "problems" in steps:
+    if "problems" in steps and not suite.specified:
         write_problems(suite, names)
-    for name in names if "search" in steps else ():
+    for name in names if "plan" in steps and suite.specified else ():
+        plan(suite, name, options.work, options.seconds or 10.0)
+    for name in names if "search" in steps and not suite.specified else ():
         search(suite, name, options.work, options.budget)
     for name in names if "anneal" in steps and suite.earlier else ():
         anneal(suite, name, options.work, options.budget, options.seeds, options.runtimes or suite.runtimes)
-    for name in names if "exact" in steps else ():
-        exact(suite, name, options.work, options.seconds, options.workers, options.limit)
+    for name in names if "exact" in steps and not suite.specified else ():
+        exact(suite, name, options.work, options.seconds or 45.0, options.workers, options.limit)
     if "table" in steps:
         make_table(suite, options.work)
     if "docs" in steps:

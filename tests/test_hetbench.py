@@ -4,6 +4,7 @@ import importlib.util
 import json
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium as gym
@@ -15,7 +16,7 @@ from hetgym import ConfigError, Problem, ProblemError, UnknownName, baselines, s
 from hetgym._input.artefacts import save_npz
 from hetgym.baselines import lower_bound
 from hetgym.bench import load_best_schedule
-from hetgym.bench.best_schedules import _FILE, load_best_schedules, save_best_schedules
+from hetgym.bench.best_schedules import _FILE, _packed, load_best_schedules, save_best_schedules
 from hetgym.workloads import load_best_known, load_suite, textbook
 from hetgym.workloads.suites import FOLDER
 
@@ -163,6 +164,24 @@ def test_schedules_survive_the_file(tmp_path: Path) -> None:
         load_best_schedule(tmp_path / "table.json", "a", "links")
 
 
+@pytest.mark.parametrize("devices", [3, 300])
+def test_any_orders_survive_the_file(devices: int, tmp_path: Path) -> None:
+    """Orders at random, on devices of any number, some without operators; files hold no times."""
+    rng = np.random.default_rng(devices)
+    assignment = rng.integers(1, devices, 900).astype(np.int32)
+    order = [rng.permutation(np.flatnonzero(assignment == device)).astype(np.int32) for device in range(devices)]
+    save_best_schedules(tmp_path / "table.json", {("a", "links"): hetgym.Schedule(assignment, order=order)})
+    found = load_best_schedule(tmp_path / "table.json", "a", "links")
+    assert found.assignment.tolist() == assignment.tolist()
+    assert [row.tolist() for row in found.order or ()] == [row.tolist() for row in order]
+
+
+def test_orders_are_stored_as_distances() -> None:
+    """Device 0 runs operators 4, 0, 2 and device 1 runs 1, 3: places 2, 0, 1 and 0, 1 among their own."""
+    steps = _packed([np.array([4, 0, 2], np.int32), np.array([1, 3], np.int32)])
+    assert steps.tolist() == [[4, 5, 0, 0, 0], [0] * 5, [0] * 5, [0] * 5]  # distances 2, -3, 0, 0, 0
+
+
 def write_suite(folder: Path, table: object) -> Path:
     textbook("topcuoglu").save(folder / "one.npz")
     (folder / "known.json").write_text(table if isinstance(table, str) else json.dumps(table))
@@ -218,4 +237,13 @@ def test_damaged_schedules_are_refused(tmp_path: Path) -> None:
         load_best_schedules(tmp_path / "table.npz")
     save_npz(tmp_path / "table.npz", {"schedules": 3}, short, _FILE)
     with pytest.raises(ConfigError, match="holds no list of schedules"):
+        load_best_schedules(tmp_path / "table.npz")
+    header = {"version": 2, "schedules": [["a", "classic", 2, 1]]}
+    for step in (1, 4, 255):
+        steps = np.array([[step, 0]] + 3 * [[step if step == 255 else 0, 0]], np.uint8)
+        save_npz(tmp_path / "table.npz", header, {"assignment": np.zeros(2, np.uint8), "steps": steps}, _FILE)
+        with pytest.raises(ConfigError, match="an order of 'a' leaves the operators of its device"):
+            load_best_schedules(tmp_path / "table.npz")
+    save_npz(tmp_path / "table.npz", header | {"version": 1}, {}, replace(_FILE, declare=lambda *_: {}))
+    with pytest.raises(ConfigError, match="not best-known schedules of format version 2"):
         load_best_schedules(tmp_path / "table.npz")

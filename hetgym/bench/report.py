@@ -14,6 +14,8 @@ from hetgym.workloads import ProblemSpec
 CHART_BYTES = 5_000_000
 """Most bytes of all charts in a report; if there are more, the schedulers with the largest gaps get no charts."""
 
+MOST_CHARTED = 10_000  # Most operators of a problem whose runs have charts: a page draws as many, and not many more
+
 _SLOT = "{{data}}"
 _SCRIPTS = ("report_pareto.js", "report_groups.js")
 _COLUMNS = (
@@ -34,6 +36,8 @@ class Gantts(Sink):
 
     def problem(self, spec: ProblemSpec, problem: Problem, lower_bound: float) -> None:
         """Keep the data that all charts of this problem share."""
+        if problem.num_operators > MOST_CHARTED:
+            return
         graph = encode_graph(problem)
         number = self.graphs.setdefault(graph, len(self.graphs))
         self._bound = lower_bound
@@ -42,6 +46,8 @@ class Gantts(Sink):
 
     def trace(self, spec: ProblemSpec, trace: Trace) -> None:
         """Keep one run."""
+        if spec.name not in self.problems:
+            return
         self.traces[spec.name, trace.scheduler, trace.runtime] = encode_trace(trace, self._bound)
 
     def complete(self, rows: Sequence[Row]) -> None:
@@ -50,7 +56,7 @@ class Gantts(Sink):
         for row in rows:
             if row.lower_bound_s is not None:
                 bounds[row.runtime] = max(bounds.get(row.runtime, 0.0), row.lower_bound_s)
-        if bounds:
+        if bounds and rows[0].problem in self.problems:
             chart = self.problems[rows[0].problem]
             chart["bound"] = encode_bound(min(bounds.values()), chart["quantum"])
 
@@ -99,8 +105,8 @@ def _data(document: dict[str, Any], gantts: Gantts) -> str:
         }
     )
     fields["charted"] = compact(charted)
-    fields["graphs"] = f"[{','.join(gantts.graphs)}]"
-    fields["charts"] = compact(gantts.problems)
+    fields["graphs"] = f"[{','.join(gantts.graphs if charted else [])}]"
+    fields["charts"] = compact(gantts.problems if charted else {})
     traces = [f"{compact('/'.join(key))}:{text}" for key, text in gantts.traces.items() if key[1] in charted]
     fields["traces"] = "{" + ",".join(traces) + "}"
     return "{" + ",".join(f"{compact(key)}:{text}" for key, text in fields.items()) + "}"

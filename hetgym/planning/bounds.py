@@ -10,6 +10,9 @@ from hetgym.problem import Problem, ProblemArrays
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
+MOST_ROWS = 2000  # Most operators for which the load bound solves the linear program with a row for each
+FEW_ROWS = 1000  # Rows of the program for more operators, whose groups are near enough for its weights
+
 
 def critical_path_bound(problem: Problem) -> float:
     """Longest path when every operator runs on its fastest device and data move for free [s].
@@ -52,7 +55,8 @@ def load_bound(problem: Problem) -> float:
     """All work spread over the devices as well as it can be, operators being divisible [s].
 
     The linear program min C, subject to sum_d x[i, d] = 1 and sum_i cost[i, d] x[i, d] <= C. Of the solver's answer
-    only the weights of devices are used: any that sum to 1 give a valid bound, whatever the solver's tolerances.
+    only the weights of devices are used: any that sum to 1 give a valid bound, whatever the solver's tolerances. Of
+    more than :data:`MOST_ROWS` operators, the program has a row for each group of similar ones.
 
     Raises:
         MissingExtra: SciPy is not installed.
@@ -162,12 +166,42 @@ def _spread(values: FloatArray, count: int) -> list[float]:
 
 def _load(cost: FloatArray) -> float:
     """The load bound of some operators, from the duals of the linear program."""
+    if float(cost.min(axis=1).max()) == 0.0:
+        return 0.0
+    weight = _device_weights(cost if len(cost) <= MOST_ROWS else _merged(cost))
+    weighted = np.where(np.isfinite(cost), np.where(np.isfinite(cost), cost, 0.0) * weight, np.inf)
+    return float(weighted.min(axis=1).sum())
+
+
+# The linear program takes time beyond all proportion to its rows. Operators that cost nearly the same on each device,
+# relative to their least cost, become one row of their sum. The steps of the comparison widen until few rows are left.
+def _merged(cost: FloatArray) -> FloatArray:
+    """[rows, d] costs of groups of operators: at most :data:`FEW_ROWS`, one for each set of possible devices at least.
+
+    Operators without cost are left out.
+    """
+    least = cost.min(axis=1)
+    cost, least = cost[least > 0], least[least > 0]
+    relative = np.log2(cost / least[:, None])
+    step = 2.0**-10
+    while True:
+        keys = np.where(np.isfinite(relative), np.rint(np.where(np.isfinite(relative), relative, 0.0) / step), -1.0)
+        _, group = np.unique(keys, axis=0, return_inverse=True)
+        count = int(group.max()) + 1
+        if count <= FEW_ROWS or not keys.max() > 0:
+            break
+        step *= 2
+    rows = np.zeros((count, cost.shape[1]))
+    np.add.at(rows, group.reshape(-1), cost)
+    return rows
+
+
+def _device_weights(cost: FloatArray) -> FloatArray:
+    """[d] weights of devices, of sum 1, from the duals of the linear program; equal ones if it is not solved."""
     optimize = require("scipy.optimize", "exact", "the load bound")
     sparse = require("scipy.sparse", "exact", "the load bound")
     n, d = cost.shape
     scale = float(cost.min(axis=1).max())
-    if scale == 0.0:
-        return 0.0
     operator, device = np.nonzero(np.isfinite(cost))
     count = len(operator)
     column = np.arange(count)
@@ -183,6 +217,4 @@ def _load(cost: FloatArray) -> float:
     weight = np.ones(d)
     if answer.status == 0:
         weight = np.maximum(-np.asarray(answer.ineqlin.marginals, np.float64), 0.0)
-    weight = weight / weight.sum() if weight.sum() > 0 else np.full(d, 1 / d)
-    weighted = np.where(np.isfinite(cost), np.where(np.isfinite(cost), cost, 0.0) * weight, np.inf)
-    return float(weighted.min(axis=1).sum())
+    return weight / weight.sum() if weight.sum() > 0 else np.full(d, 1 / d)

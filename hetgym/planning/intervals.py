@@ -358,8 +358,8 @@ def _raise_bound(v: Intervals, device: int, at: int, gap: float) -> None:
     v.group[device, at // GROUP] = max(v.group[device, at // GROUP], gap)
 
 
-# Each group from there on gives its last block to the next one, whose bound it enters. A group that comes into use begins
-# with no bound.
+# Each group from there on gives its last block to the next one, whose bound it enters. The bound of a group that comes
+# into use begins at 0.
 @step
 def _open_block(v: Intervals, device: int, at: int) -> None:
     """Put an empty block, one of those that are not in use, at a place in the chain."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,7 @@ class ProblemSpec:
         *,
         transforms: tuple[str, ...] = (),
         scale: Mapping[str, float] | None = None,
+        costs: str = "auto",
     ) -> ProblemSpec:
         """A zoo graph (or a model file) on a platform preset (or a YAML file).
 
@@ -72,9 +73,10 @@ class ProblemSpec:
             batch: number of images or sequences in a batch; by default the one that a model file fixes, else 1.
             transforms: names of :data:`TRANSFORMS`, applied in turn.
             scale: factors for :meth:`hetgym.Platform.scaled`; the first one names the platform.
+            costs: name of the cost model, see :meth:`hetgym.Problem.build`.
         """
         label = _stem(graph, MODELS) + ("" if batch in (None, 1) else f"-b{batch}")
-        return cls._placed(label, lambda: _graph(graph, batch), platform, transforms, scale)
+        return cls._placed(label, lambda: _graph(graph, batch), platform, transforms, scale, costs)
 
     @classmethod
     def generated(
@@ -86,10 +88,12 @@ class ProblemSpec:
         *,
         transforms: tuple[str, ...] = (),
         scale: Mapping[str, float] | None = None,
+        costs: str = "auto",
     ) -> ProblemSpec:
         """A graph of :func:`hetgym.graph.generators.generate_graph` on a platform; see :meth:`zoo`."""
         label = _drawn(generator, parameters, seed)
-        return cls._placed(label, lambda: generated_graph(generator, parameters, seed), platform, transforms, scale)
+        graph = partial(generated_graph, generator, parameters, seed)
+        return cls._placed(label, graph, platform, transforms, scale, costs)
 
     @classmethod
     def _placed(
@@ -99,6 +103,7 @@ class ProblemSpec:
         platform: str,
         transforms: tuple[str, ...],
         scale: Mapping[str, float] | None,
+        costs: str,
     ) -> ProblemSpec:
         label += "".join(f"-{transform}" for transform in transforms)
         where = _stem(platform, PLATFORMS) + "".join(
@@ -109,7 +114,7 @@ class ProblemSpec:
             made = platform_of(platform)
             return _transformed(graph(), transforms), made.scaled(scale, where) if scale else made
 
-        return cls(f"{label}@{where}", label, where, lambda: Problem.build(*parts()), parts=parts)
+        return cls(f"{label}@{where}", label, where, lambda: Problem.build(*parts(), costs), parts=parts)
 
     @classmethod
     def uniform(cls, generator: str, parameters: Mapping[str, Any], seed: int, devices: int, ccr: float) -> ProblemSpec:

@@ -8,6 +8,7 @@ A suite file has a ``summary`` and a list ``problems`` of groups::
         batch: [1, 8]                     # without it the one that a model file fixes, else 1
         platforms: [cpu-gpu, my.yaml]     # preset names, or platform files beside the suite
         transforms: [fuse]                # of hetgym.graph.transforms, in turn: fuse, training
+        costs: roofline                   # cost model; without it the best known one of each device
         scale:                            # each platform once for every column, figures multiplied, see
           gpu.peak_flops: [1.5, 4, 10]    # Platform.scaled; the first row names the platforms
           gpu.memory_bandwidth: [1.5, 3, 3]
@@ -28,7 +29,7 @@ A suite file has a ``summary`` and a list ``problems`` of groups::
 import itertools
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from hetgym._input.json import repeated
 from hetgym._input.parts import part
 from hetgym._input.yaml import load_yaml
 from hetgym._text import brief, plain
+from hetgym.costs import cost_model
 from hetgym.errors import ConfigError, ProblemError, shown, unknown_name
 from hetgym.workloads.best_known import load_best_known
 from hetgym.workloads.examples import textbook
@@ -65,6 +67,7 @@ class _Group:
     platforms: tuple[str, ...] = ()
     scale: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     transforms: tuple[str, ...] = ()
+    costs: str = ""
     devices: int = 0
     ccr: tuple[float, ...] = ()
     files: tuple[str, ...] = ()
@@ -103,7 +106,8 @@ def load_suite(source: str | Path) -> Suite:
     """Load a suite by name, or a YAML file by path.
 
     Names of graphs, platforms and files are checked now, so that a long run does not end at a
-    spelling mistake; the problems themselves are built by :meth:`ProblemSpec.build`.
+    spelling mistake; the problems themselves are built by :meth:`ProblemSpec.build`. Parameters of
+    a generator are checked by running it once, unless the problems have best-known values.
 
     Raises:
         UnknownName: no such suite, graph, platform or textbook problem; the message names the nearest.
@@ -120,15 +124,15 @@ def load_suite(source: str | Path) -> Suite:
             raise unknown_name("suite", str(source), suite_names())
         path = FOLDER / f"{source}.yaml"
     document = read(_Document, load_yaml(path), str(path))
+    known = load_best_known(path.parent / document.best_known) if document.best_known else {}
     groups = enumerate(document.problems)
-    found = (spec for k, group in groups for spec in _expand(group, path, f"{path}.problems[{k}]"))
+    found = (spec for k, group in groups for spec in _expand(group, path, f"{path}.problems[{k}]", known))
     specs = tuple(itertools.islice(found, MOST_PROBLEMS + 1))
     if len(specs) > MOST_PROBLEMS:
         raise ConfigError(f"{path}: the suite has more than {MOST_PROBLEMS} problems")
     if not specs:
         raise ConfigError(f"{path}: the suite has no problems")
-    if document.best_known:
-        known = load_best_known(path.parent / document.best_known)
+    if known:
         specs = tuple(replace(spec, known=known.get(spec.name)) for spec in specs)
     twice = repeated(spec.name for spec in specs)
     if twice is not None:
@@ -136,7 +140,7 @@ def load_suite(source: str | Path) -> Suite:
     return Suite(plain(path.stem), document.summary, specs)
 
 
-def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
+def _expand(group: _Group, path: Path, where: str, known: Collection[str]) -> Iterator[ProblemSpec]:
     """The problems of one group; those of one graph are consecutive."""
     random_devices = bool(group.devices and group.generator)
     if random_devices != bool(group.ccr) or (group.devices and not (group.generator or group.files)):
@@ -149,8 +153,8 @@ def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
         )
     if any(batch < 1 for batch in group.batch) or any(seed < 0 for seed in group.seeds):
         raise ConfigError(f"{where}: a batch size must be at least 1, a seed must not be negative")
-    if (group.transforms or group.scale) and not group.platforms:
-        raise ConfigError(f"{where}: transforms and scale are for graphs on platforms")
+    if (group.transforms or group.scale or group.costs) and not group.platforms:
+        raise ConfigError(f"{where}: transforms, scale and costs are for graphs on platforms")
     _check_parameters(group.parameters, where)
     for transform in group.transforms:
         if transform not in TRANSFORMS:
@@ -159,20 +163,16 @@ def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
     places = list(itertools.product(platforms, _columns(group.scale, where)))
     for platform, scale in places:
         platform_of(platform).scaled(scale)
+    if group.costs:
+        cost_model(group.costs)
     for graph in _checked_graphs(group.graphs, path.parent):
         for batch in group.batch or (None,):
             for platform, scale in places:
-                yield ProblemSpec.zoo(graph, platform, batch, transforms=group.transforms, scale=scale)
-    for parameters in _combinations(group.parameters) if group.generator else ():
-        assert group.generator
-        generated_graph(group.generator, parameters, 0)
-        for seed in group.seeds:
-            for platform, scale in places:
-                yield ProblemSpec.generated(
-                    group.generator, parameters, seed, platform, transforms=group.transforms, scale=scale
+                yield ProblemSpec.zoo(
+                    graph, platform, batch, transforms=group.transforms, scale=scale, costs=group.costs or "auto"
                 )
-            for ccr in group.ccr:
-                yield ProblemSpec.uniform(group.generator, parameters, seed, group.devices, ccr)
+    for parameters in _combinations(group.parameters) if group.generator else ():
+        yield from _generated(group, parameters, places, known)
     files: list[Path] = []
     for pattern in group.files:
         found = _matching(path.parent, pattern, where) if "*" in pattern else []
@@ -181,6 +181,23 @@ def _expand(group: _Group, path: Path, where: str) -> Iterator[ProblemSpec]:
     for name in group.textbook:
         textbook(name)
         yield ProblemSpec.textbook(name)
+
+
+def _generated(
+    group: _Group, parameters: Mapping[str, Any], places: Sequence[tuple[str, dict[str, float]]], known: Collection[str]
+) -> Iterator[ProblemSpec]:
+    """The problems of one generator with one value of each parameter; a graph is drawn to check them, where needed."""
+    assert group.generator
+    specs: list[ProblemSpec] = []
+    for seed in group.seeds:
+        drawn = group.generator, parameters, seed
+        for platform, scale in places:
+            options: dict[str, Any] = {"transforms": group.transforms, "costs": group.costs or "auto"}
+            specs.append(ProblemSpec.generated(*drawn, platform, scale=scale, **options))
+        specs += [ProblemSpec.uniform(*drawn, group.devices, ccr) for ccr in group.ccr]
+    if not all(spec.name in known for spec in specs):
+        generated_graph(group.generator, parameters, 0)
+    yield from specs
 
 
 def _check_parameters(parameters: Mapping[str, Any], where: str) -> None:

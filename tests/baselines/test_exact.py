@@ -20,8 +20,9 @@ from hetgym import ConfigError, MissingExtra, Problem, ProblemError, simulate, v
 from hetgym._types import FloatArray
 from hetgym.baselines import get, names
 from hetgym.baselines.exact import RESOLUTION, solve
+from hetgym.planning import bounds
 from hetgym.planning.bounds import combined_bound, load_bound, lower_bound
-from hetgym.workloads import RandomMix, textbook
+from hetgym.workloads import RandomMix, range_based_costs, textbook, unrelated_costs
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("ortools") is None, reason="needs the extra exact")
 ROUNDING = 1 + 1e-12
@@ -120,6 +121,28 @@ def test_bounds_by_linear_programs(problem: Problem) -> None:
     best = oracle.optimum(problem)
     assert load_bound(problem) <= combined_bound(problem) <= best * ROUNDING
     assert lower_bound(problem) <= lower_bound(problem, linear=True) <= best * ROUNDING
+
+
+@pytest.mark.parametrize("kind", ["uniform", "classes", "ranges"])
+def test_load_bound_of_many_operators_is_below_that_of_the_whole_program(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    n = bounds.MOST_ROWS + 500
+    if kind == "uniform":
+        cost = rng.lognormal(size=n)[:, None] / rng.uniform(1, 4, 5)
+    elif kind == "classes":
+        cost = unrelated_costs(n, 5, rng)
+    else:
+        cost = range_based_costs(n, 5, rng)
+    cost[rng.random((n, 5)) < 0.1] = np.inf
+    cost[:, 0] = np.where(np.isfinite(cost).any(axis=1), cost[:, 0], 1.0)
+    cost[:3] = 0.0
+    problem = Problem.from_arrays(cost, [])
+    merged = load_bound(problem)
+    monkeypatch.setattr(bounds, "MOST_ROWS", n)
+    exact = load_bound(problem)
+    assert exact * 0.99 < merged <= exact * (1 + 1e-9)
 
 
 def test_load_bound_by_hand() -> None:

@@ -18,7 +18,7 @@ from hetgym.bench.encode import encode_graph, encode_problem, encode_trace, quan
 from hetgym.bench.evaluation import Evaluation
 from hetgym.bench.folder import RunFolder
 from hetgym.bench.job import Job, Outcome, execute
-from hetgym.bench.report import Gantts, embedded, render
+from hetgym.bench.report import MOST_CHARTED, Gantts, embedded, render
 from hetgym.workloads import ProblemSpec, textbook
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -101,6 +101,16 @@ def test_platforms_share_a_graph() -> None:
     for name in ("g@a", "g@b"):
         gantts.problem(ProblemSpec.held(problem, name), problem, 1.0)
     assert len(gantts.graphs) == 1 and len(gantts.problems) == 2
+
+
+def test_large_problems_have_no_charts() -> None:
+    gantts, problem = Gantts(), textbook("topcuoglu")
+    large = Problem.from_arrays(np.ones((MOST_CHARTED + 1, 1)), [])
+    for each in (large, problem):
+        spec = ProblemSpec.held(each, str(each.num_operators))
+        gantts.problem(spec, each, 1.0)
+        gantts.trace(spec, simulate(each, baselines.single_device(each)))
+    assert list(gantts.problems) == ["10"] and [key[0] for key in gantts.traces] == ["10"]
 
 
 def test_the_worst_schedulers_go_without_charts_when_space_is_short() -> None:

@@ -12,6 +12,7 @@ from hetgym.graph import GENERATORS, generate_graph
 from hetgym.graph.generators import (
     cholesky,
     daggen,
+    decoding,
     fft,
     fork_join,
     gaussian_elimination,
@@ -24,6 +25,7 @@ from hetgym.graph.generators import (
     qr,
     sharded_product,
     transformer,
+    wavefront,
 )
 from hetgym.graph.generators.tasks import task_graph
 from hetgym.graph.generators.topologies import inception_like_edges, layered_edges
@@ -402,3 +404,70 @@ def test_names_and_parameters_are_checked():
 def test_bad_parameters(name, parameters, message):
     with pytest.raises(GraphError, match=message):
         generate_graph(name, rng(), **parameters)
+
+
+def test_wavefront_by_hand():
+    """Two sweeps over two by two tiles of 3 x 3 numbers: a border has 24 bytes, a tile 72."""
+    graph = wavefront(rows=2, columns=2, sweeps=2, tile=3)
+    assert edge_set(graph) == {
+        *((f"tile({s},0,0)", f"tile({s},{i},{j})") for s in (0, 1) for i, j in ((0, 1), (1, 0))),
+        *((f"tile({s},{i},{j})", f"tile({s},1,1)") for s in (0, 1) for i, j in ((0, 1), (1, 0))),
+        *((f"tile(0,{i},{j})", f"tile(1,{i},{j})") for i in (0, 1) for j in (0, 1)),
+        *((f"tile(0,{i},{j})", "tile(1,0,0)") for i, j in ((0, 1), (1, 0))),
+        *(("tile(0,1,1)", f"tile(1,{i},{j})") for i, j in ((0, 1), (1, 0))),
+    }
+    own = (graph.edge_target - graph.edge_source) == 4
+    assert set(graph.edge_bytes[own]) == {72.0} and set(graph.edge_bytes[~own]) == {24.0}
+    assert set(graph.flops) == {45.0}
+
+
+def test_a_wavefront_has_the_depth_of_its_grid():
+    assert wavefront(rows=5, columns=7).depth.max() == 5 + 7 - 2
+    assert np.bincount(wavefront(rows=5, columns=7).depth).max() == 5
+    assert wavefront(rows=4, columns=4, sweeps=3).depth.max() == 2 * 2 + 6  # a sweep follows the one before by two
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt"])
+def test_decoding_unrolls_the_step_of_each_token(family):
+    tokens, prompt = 3, 10
+    graph = decoding(tokens=tokens, requests=2, prompt=prompt, family=family, layers=2, hidden=32, heads=4)
+    names = {operator.name: i for i, operator in enumerate(graph.operators)}
+    for token in range(tokens):
+        sizes = {"layers": 2, "hidden": 32, "heads": 4, "positions": prompt + tokens, "phase": "decode"}
+        step = generate_graph("language_model", family=family, sequence=prompt + token + 1, **sizes)
+        inside = {(e.source, e.target) for e in graph.edges if graph.operators[e.source].name.startswith(f"1.{token}.")}
+        for edge in step.edges:
+            ends = [names[f"1.{token}.{step.operators[i].name}"] for i in (edge.source, edge.target)]
+            assert tuple(ends) in inside
+        for operator in step.operators:
+            mine = graph.operators[names[f"1.{token}.{operator.name}"]]
+            if operator.kind != "TensorScatter":
+                assert mine.flops == operator.flops
+    assert graph.depth.max() + 1 == tokens * (
+        decoding(tokens=1, family=family, layers=2, hidden=32, heads=4).depth.max() + 1
+    )
+
+
+def test_decoding_carries_caches_and_words():
+    graph = decoding(tokens=3, requests=2, prompt=10, layers=1, hidden=32, heads=4, kv_heads=2)
+    names = [operator.name for operator in graph.operators]
+    across = {
+        (names[e.source], e.slot, names[e.target], graph.operators[e.source].outputs[e.slot].shape)
+        for e in graph.edges
+        if names[e.source].split(".")[:2] != names[e.target].split(".")[:2]
+    }
+    cache = "layers.0.self_attn.cache"
+    assert across == {
+        link
+        for request in (0, 1)
+        for token in (0, 1)
+        for link in (
+            (f"{request}.{token}.{cache}", 0, f"{request}.{token + 1}.{cache}", (1, 2, 11 + token, 8)),
+            (f"{request}.{token}.{cache}", 1, f"{request}.{token + 1}.{cache}", (1, 2, 11 + token, 8)),
+            (f"{request}.{token}.sample", 0, f"{request}.{token + 1}.embed_tokens", (1, 1)),
+        )
+    }
+    weights = {t.name for operator in graph.operators for t in operator.inputs if t.constant and "proj" in t.name}
+    assert len(weights) == 7  # shared by all tokens of all requests
+    with pytest.raises(GraphError, match="family is 't5'; it must be one of llama, gpt"):
+        decoding(family="t5")

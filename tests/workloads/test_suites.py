@@ -125,6 +125,18 @@ def test_graphs_are_transformed_before_they_are_priced(tmp_path: Path) -> None:
     assert len(graph) < len(training(load_graph("alexnet")))
 
 
+def test_a_group_may_name_its_cost_model(tmp_path: Path) -> None:
+    text = "problems:\n  - {graphs: [alexnet], platforms: [cpu-gpu], costs: roofline}\n"
+    text += "  - {generator: lstm_grid, platforms: [cpu-gpu], costs: roofline}\n"
+    network, drawn = load_suite(write(tmp_path, text)).specs
+    platform = load_platform("cpu-gpu")
+    assert network.build().digest == Problem.build(load_graph("alexnet"), platform, "roofline").digest
+    assert drawn.build().digest == Problem.build(generate_graph("lstm_grid"), platform, "roofline").digest
+    assert network.build().digest != ProblemSpec.zoo("alexnet", "cpu-gpu").build().digest
+    with pytest.raises(UnknownName, match="unknown cost model 'rooflin'; did you mean 'roofline'"):
+        load_suite(write(tmp_path, text.replace("roofline", "rooflin")))
+
+
 def test_platforms_are_scaled_column_by_column(tmp_path: Path) -> None:
     scale = "{gpu.peak_flops: [2, 8], gpu.memory_bandwidth: [2, 3], links.latency: [1, 0.5]}"
     text = f"problems:\n  - {{graphs: [alexnet], platforms: [cpu-gpu, cpu-gpu-balanced], scale: {scale}}}\n"

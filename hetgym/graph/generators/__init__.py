@@ -12,17 +12,19 @@ import numpy as np
 
 from hetgym.errors import ConfigError, suggestion, unknown_name
 from hetgym.graph.dataflow import DataflowGraph
+from hetgym.graph.generators.decoding import decoding
 from hetgym.graph.generators.language_model import language_model
 from hetgym.graph.generators.linear_algebra import cholesky, fft, gaussian_elimination, lu, qr
 from hetgym.graph.generators.networks import inception, lstm_grid, mixture_of_experts, sharded_product, transformer
+from hetgym.graph.generators.stencils import wavefront
 from hetgym.graph.generators.topologies import daggen, fork_join, inception_like, layered
 
 GENERATORS: dict[str, Callable[..., DataflowGraph]] = {
-    "cholesky": cholesky, "daggen": daggen, "fft": fft, "fork_join": fork_join,
+    "cholesky": cholesky, "daggen": daggen, "decoding": decoding, "fft": fft, "fork_join": fork_join,
     "gaussian_elimination": gaussian_elimination, "inception": inception, "inception_like": inception_like,
     "language_model": language_model, "layered": layered, "lstm_grid": lstm_grid,
     "lu": lu, "mixture_of_experts": mixture_of_experts, "qr": qr, "sharded_product": sharded_product,
-    "transformer": transformer,
+    "transformer": transformer, "wavefront": wavefront,
 }  # fmt: skip
 """Name -> generator."""
 
@@ -61,7 +63,7 @@ def generate_graph(name: str, rng: np.random.Generator | None = None, **paramete
 
 
 __all__ = [
-    "GENERATORS", "cholesky", "daggen", "fft", "fork_join", "gaussian_elimination", "generate_graph", "inception",
-    "inception_like", "language_model", "layered", "lstm_grid", "lu", "mixture_of_experts", "qr", "sharded_product",
-    "transformer",
+    "GENERATORS", "cholesky", "daggen", "decoding", "fft", "fork_join", "gaussian_elimination", "generate_graph",
+    "inception", "inception_like", "language_model", "layered", "lstm_grid", "lu", "mixture_of_experts", "qr",
+    "sharded_product", "transformer", "wavefront",
 ]  # fmt: skip
