@@ -62,12 +62,9 @@ def load_best_schedules(path: str | Path) -> dict[tuple[str, str], Schedule]:
         if operators and not 0 <= assignment.min() <= assignment.max() < devices:
             raise ConfigError(f"{file}: {shown(problem)} is placed on devices outside of 0..{devices - 1}")
         ends = np.cumsum(np.bincount(assignment, minlength=devices))
-        if "order" in arrays:
-            order = arrays["order"][own]
-        else:
-            order = _unpacked(assignment, arrays["steps"][:, own], ends)
-            if order is None:
-                raise ConfigError(f"{file}: an order of {shown(problem)} leaves the operators of its device")
+        order = arrays["order"][own] if "order" in arrays else _unpacked(assignment, arrays["steps"][:, own], ends)
+        if order is None:
+            raise ConfigError(f"{file}: an order of {shown(problem)} leaves the operators of its device")
         found[problem, runtime] = Schedule(assignment, order=np.split(order, ends[:-1]), model=runtime)
     return found
 
@@ -97,7 +94,8 @@ def _unpacked(assignment: IntArray, steps: npt.NDArray[np.uint8], ends: Int64Arr
     place = total - 1 - np.where(own > 0, total[own - 1], 0)
     if len(place) and not (place.min() >= 0 and (place < np.repeat(ends - begins, ends - begins)).all()):
         return None
-    return np.argsort(assignment, kind="stable").astype(np.int32)[own + place]
+    operators = np.argsort(assignment, kind="stable").astype(np.int32)
+    return np.asarray(operators[own + place], np.int32)
 
 
 def _is_row(row: object) -> bool:

@@ -78,8 +78,8 @@ def _unrolled(op: Operator, later: bool) -> Operator:
         inputs = tuple(_result(t) if later else t for t in before)
         return replace(op, kind="Concat", inputs=(*inputs, *new), outputs=tuple(map(_result, held)), attributes={})
     if op.kind == "Attention":
-        query, *held = op.inputs[:3]
-        return replace(op, inputs=(query, *map(_result, held)))
+        query, keys, values = op.inputs[:3]
+        return replace(op, inputs=(query, _result(keys), _result(values)))
     return op
 
 
