@@ -290,7 +290,7 @@ def make_table(suite: Suite, work: Path) -> None:
     """Merge new results into the shipped table."""
     table = suite.table
     known = dict(load_best_known(table)) if table.exists() else {}
-    schedules = load_best_schedules(table) if table.exists() else {}
+    schedules = load_best_schedules(table) if table.with_suffix(".npz").exists() else {}
     for name in suite.names:
         problem = suite.load(name)
         row = known.get(name)
