@@ -9,13 +9,14 @@ from hetgym.planning import timeline
 from hetgym.planning.list_scheduling import earliest_finish
 from hetgym.planning.ranks import upward_rank
 from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue, open_queue, release
+from hetgym.planning.starts import started
 from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 
 
-def dps(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+def dps(problem: Problem, runtime: str | Runtime = "classic", start: str = "plain") -> Schedule:
     """The ready operator with most of its longest path still ahead, where it finishes first.
 
     The priority of an operator is its bottom level, the longest path from it to an exit, minus its top level, the
@@ -26,10 +27,17 @@ def dps(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
     The rules are those of SAGA's scheduler of that name, which cites no paper; it orders all operators, ready or not.
     Ties go to the smaller topological position, then to the smaller device.
 
+    Args:
+        start: ``"replay"`` and ``"contracted"`` improve the plan, see :func:`~hetgym.planning.starts.started`.
+
     >>> from hetgym.workloads import textbook
     >>> dps(textbook("topcuoglu")).makespan
     80.0
     """
+    return started(problem, start, runtime, _dynamic)
+
+
+def _dynamic(problem: Problem, runtime: Runtime) -> Schedule:
     rank, nothing = upward_rank(problem), np.zeros(problem.cost.shape)
 
     def fill(placed: Timeline) -> None:

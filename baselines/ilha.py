@@ -1,5 +1,7 @@
 """ILHA: iso-level heterogeneous allocation, which balances ready operators in chunks."""
 
+from functools import partial
+
 import numpy as np
 
 from hetgym._kernels.heap import pop
@@ -10,6 +12,7 @@ from hetgym.planning import timeline
 from hetgym.planning.list_scheduling import earliest_finish
 from hetgym.planning.ranks import upward_rank
 from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue, open_queue, release
+from hetgym.planning.starts import started
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
@@ -17,7 +20,9 @@ from hetgym.sim import Runtime
 PER_DEVICE = 4  # Operators of a chunk for each device, by default: the paper uses 38 on ten devices
 
 
-def ilha(problem: Problem, chunk: int | None = None, runtime: str | Runtime = "classic") -> Schedule:
+def ilha(
+    problem: Problem, chunk: int | None = None, runtime: str | Runtime = "classic", start: str = "plain"
+) -> Schedule:
     """Chunks of ready operators: first those that need no transfer, as far as loads are even, then the others.
 
     A chunk holds the ready operators of largest upward rank. An operator all of whose predecessors are on one device
@@ -32,6 +37,7 @@ def ilha(problem: Problem, chunk: int | None = None, runtime: str | Runtime = "c
 
     Args:
         chunk: number of operators of a chunk; four for each device by default.
+        start: ``"replay"`` and ``"contracted"`` improve the plan, see :func:`~hetgym.planning.starts.started`.
 
     Raises:
         ConfigError: a chunk of no operators.
@@ -42,6 +48,10 @@ def ilha(problem: Problem, chunk: int | None = None, runtime: str | Runtime = "c
     """
     if chunk is not None and chunk < 1:
         raise ConfigError(f"ilha: chunk is {chunk}; it must hold at least one operator")
+    return started(problem, start, runtime, partial(_in_chunks, chunk=chunk))
+
+
+def _in_chunks(problem: Problem, runtime: Runtime, chunk: int | None) -> Schedule:
     n, d = problem.cost.shape
     rank, nothing = upward_rank(problem), np.zeros((n, d))
     members = np.empty(min(chunk or PER_DEVICE * d, n), np.int32)

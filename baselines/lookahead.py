@@ -6,13 +6,14 @@ from hetgym._kernels.jit import jit, step, variant
 from hetgym._types import FloatArray, IntArray
 from hetgym.planning import timeline
 from hetgym.planning.ranks import list_order, upward_rank
+from hetgym.planning.starts import started
 from hetgym.planning.timeline import Timeline
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 
 
-def lookahead_heft(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+def lookahead_heft(problem: Problem, runtime: str | Runtime = "classic", start: str = "plain") -> Schedule:
     """HEFT that looks one level ahead: the device on which the last child of the operator could finish first.
 
     Operators come by upward rank. For each device the operator is placed there on trial, then its children by
@@ -20,10 +21,17 @@ def lookahead_heft(problem: Problem, runtime: str | Runtime = "classic") -> Sche
     from those placed before it, not from other children, though these occupy devices. The latest finish of a child is
     the device's key, the operator's own finish if it has none. Ties go to the smaller device.
 
+    Args:
+        start: ``"replay"`` and ``"contracted"`` improve the plan, see :func:`~hetgym.planning.starts.started`.
+
     >>> from hetgym.workloads import textbook
     >>> lookahead_heft(textbook("topcuoglu")).makespan
     76.0
     """
+    return started(problem, start, runtime, _looking_ahead)
+
+
+def _looking_ahead(problem: Problem, runtime: Runtime) -> Schedule:
     p = problem.arrays
     rank = upward_rank(problem)
     source = problem.edge_source

@@ -9,12 +9,13 @@ from hetgym.planning import timeline
 from hetgym.planning.list_scheduling import earliest_finish
 from hetgym.planning.ready_list import static_level
 from hetgym.planning.ready_queue import READY, ReadyQueue, new_queue
+from hetgym.planning.starts import started
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 
 
-def mapping_heuristic(problem: Problem, runtime: str | Runtime = "classic") -> Schedule:
+def mapping_heuristic(problem: Problem, runtime: str | Runtime = "classic", start: str = "plain") -> Schedule:
     """In the order in which operators become ready, each where it finishes first on links that others use, too.
 
     An operator becomes ready when the last of its predecessors finishes; of those that do at the same time, the one
@@ -24,10 +25,17 @@ def mapping_heuristic(problem: Problem, runtime: str | Runtime = "classic") -> S
     The paper keeps tables of routes and delays that are updated as transfers begin and end; here the bookings of the
     timeline take their place. Further ties go to the smaller topological position, then to the smaller device.
 
+    Args:
+        start: ``"replay"`` and ``"contracted"`` improve the plan, see :func:`~hetgym.planning.starts.started`.
+
     >>> from hetgym.workloads import textbook
     >>> mapping_heuristic(textbook("topcuoglu")).makespan
     91.0
     """
+    return started(problem, start, runtime, _as_ready)
+
+
+def _as_ready(problem: Problem, runtime: Runtime) -> Schedule:
     p, n, nothing = problem.arrays, problem.num_operators, np.zeros(problem.cost.shape)
     by_level = np.lexsort((p.position, -static_level(problem))).astype(np.int32)
     return timeline.filled(problem, runtime, lambda placed: _place(p, placed, new_queue(n), by_level, nothing))

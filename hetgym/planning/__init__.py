@@ -9,6 +9,8 @@
   :func:`hetgym.planning.timeline.filled` does all of it for a function that fills a timeline.
 * :func:`evaluate` gives the makespans of many placements, :func:`decode_placement` makes a schedule from one; searches
   over placements are in :mod:`hetgym.search`.
+* :func:`best_start` gives the best plan without a search: of list schedules, of those of :func:`contracted` problems,
+  and of their replays (:func:`replay`).
 * :func:`lower_bound` bounds the makespan of any schedule from below.
 * :func:`get`, :func:`names` and :func:`register` give schedulers names; :class:`Scheduler` is their common protocol.
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from hetgym.planning.baseline import KINDS as KINDS
     from hetgym.planning.baseline import Baseline as Baseline
     from hetgym.planning.bounds import lower_bound as lower_bound
+    from hetgym.planning.contraction import contracted as contracted
     from hetgym.planning.critical import critical_chain as critical_chain
     from hetgym.planning.critical import critical_path as critical_path
     from hetgym.planning.decode import DECODES as DECODES
@@ -55,6 +58,8 @@ if TYPE_CHECKING:
     from hetgym.planning.registry import register as register
     from hetgym.planning.registry import rows as rows
     from hetgym.planning.registry import unregister as unregister
+    from hetgym.planning.starts import best_start as best_start
+    from hetgym.planning.starts import replay as replay
     from hetgym.planning.timeline import Timeline as Timeline
     from hetgym.planning.timeline import new_timeline as new_timeline
     from hetgym.planning.timeline import planned as planned
