@@ -11,6 +11,7 @@ from hetgym.agents.play import SCHEDULING, Policy
 from hetgym.agents.pretrained import load
 from hetgym.agents.regions.planner import RegionPlanner
 from hetgym.agents.rules import rule
+from hetgym.baselines.window_executors import WindowExecutor
 from hetgym.errors import ArtefactError, ConfigError
 from hetgym.planning.baseline import Baseline
 from hetgym.planning.decode import by_start, decode_in_order
@@ -76,6 +77,7 @@ def place_v2_search(
     budget: int = 1_000_000,
     seconds: float | None = None,
     runtime: str | Runtime = "classic",
+    executor: WindowExecutor | None = None,
 ) -> Schedule:
     """The pretrained region policy within a budget: region annealing whose regions it proposes.
 
@@ -87,6 +89,7 @@ def place_v2_search(
         start: the schedule that is improved, or the name of its scheduler; ``"best"``: the best of ``peft-again``,
             ``heft`` and ``single-device``.
         budget: largest number of operators launched in trials.
+        executor: anneals the windows of large problems; by default on the threads of this process.
 
     Raises:
         UnknownName: no such scheduler.
@@ -96,7 +99,8 @@ def place_v2_search(
     small = problem.num_operators <= LARGEST
     if start == "best" and seconds is not None and small and as_runtime(runtime).is_classic and not forced(problem):
         return place_v1_search(problem, seed, budget, seconds)
-    return load("place-v2").plan(problem, seconds, runtime=runtime, start=start, operators=budget, seed=seed)
+    options: dict[str, Any] = {"runtime": runtime, "start": start, "seed": seed, "executor": executor}
+    return load("place-v2").plan(problem, seconds, operators=budget, **options)
 
 
 def doppler(problem: Problem) -> Schedule:

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from hetgym.baselines.trivial import random_placement as random_placement
     from hetgym.baselines.trivial import round_robin as round_robin
     from hetgym.baselines.trivial import single_device as single_device
+    from hetgym.baselines.window_cluster import windows_on_ray as windows_on_ray
     from hetgym.planning.baseline import Baseline as Baseline
     from hetgym.planning.bounds import area_bound as area_bound
     from hetgym.planning.bounds import combined_bound as combined_bound

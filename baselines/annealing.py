@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hetgym.baselines.pilot import Pilot
-from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.region_search import RegionAnnealing
 from hetgym.errors import ConfigError, check_name
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.region_search import RegionAnnealing
 from hetgym.errors import ConfigError
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule

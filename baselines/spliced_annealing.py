@@ -4,17 +4,18 @@ Annealing settles which basin it ends in while it is hot, and makes only that on
 gain more from several plans whose best blocks come together (:mod:`hetgym.search.splices`).
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
 
-from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.window_annealing import annealing
+from hetgym.baselines.window_executors import WindowExecutor
+from hetgym.planning.starts import WORK
 from hetgym.planning.timeline import as_run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.search import course as courses
 from hetgym.search import splices
-from hetgym.search.proposals import Proposals
+from hetgym.search.proposals import Network
 from hetgym.search.search import Search
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
@@ -23,7 +24,7 @@ LEGS = 8  # Most searches; the last one improves the splice of what the others f
 LEAST = 4  # Fewest searches; where there is no room for them, there is only one
 
 LEG = 125
-"""Least operators launched in the trials of each, over the square of their number: what a shorter search finds is far
+"""Least operators launched in the trials of each, over the search's effort: what a shorter search finds is far
 from what its basin holds, and no splice makes up for that."""
 
 
@@ -35,7 +36,9 @@ class SplicedAnnealing(Search):
     Args:
         start: the schedule that is improved, or the name of its scheduler, see
             :func:`~hetgym.baselines.region_annealing.region_annealing`.
-        guide: gives new proposals of a network to each leg; without it, there is no network.
+        network: a network that proposes regions.
+        work: spent on the start, see :func:`~hetgym.planning.starts.best_start`.
+        executor: anneals windows, see :class:`~hetgym.baselines.window_annealing.WindowAnnealing`.
 
     Attributes:
         leg: the search that is under way.
@@ -48,18 +51,17 @@ class SplicedAnnealing(Search):
         start: str | Schedule = "best",
         seed: int = 0,
         runtime: str | Runtime = "classic",
-        guide: Callable[[], Proposals] | None = None,
+        network: Network | None = None,
+        work: float = WORK,
+        executor: WindowExecutor | None = None,
     ) -> None:
-        self.problem, self.guide = problem, guide
+        self.problem = problem
         self.runtime = replace(as_runtime(runtime), noise=0.0, seed=0)
         self.found: list[Schedule] = []
-        self.leg = RegionAnnealing(problem, start, seed, runtime=self.runtime, guide=self._proposals())
+        self.leg = annealing(problem, start, seed, runtime=self.runtime, network=network, work=work, executor=executor)
         self.start = self.leg.first
         self.before = self.ended = 0
         self._note()
-
-    def _proposals(self) -> Proposals | None:
-        return None if self.guide is None else self.guide()
 
     def _note(self) -> None:
         self.placed, self.finished = self.before + self.leg.placed, self.leg.finished
@@ -67,7 +69,7 @@ class SplicedAnnealing(Search):
 
     def advance(self, target: int, total: int) -> None:
         """Search until the target is reached; see :meth:`Search.advance`."""
-        legs = min(LEGS, total // (LEG * self.problem.num_operators**2))
+        legs = min(LEGS, total // (LEG * self.leg.effort))
         if legs < LEAST:  # with a limit of time the total is an estimate, and may fall after the first leg
             legs = LEAST if self.ended else 1
         while self.placed < target and not self.finished:
@@ -88,7 +90,7 @@ class SplicedAnnealing(Search):
         self.ended += 1
         start = self._spliced() if last and self.found else self.start
         self.before = self.placed
-        self.leg.restart(start, self._proposals())
+        self.leg.restart(start)
         self._note()
 
     def _spliced(self) -> Schedule:

@@ -41,7 +41,7 @@ from planning import doppler_graphs, taillard_shops
 import hetgym
 from hetgym import Problem
 from hetgym.baselines import critical_path_bound, get
-from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.region_search import RegionAnnealing
 from hetgym.bench.significance import mean_intervals
 from hetgym.metrics import schedule_length_ratio
 from hetgym.planning.decode import decode_placement

@@ -1,20 +1,34 @@
 """Large problems: what plans are worth that no search has touched, and what they take.
 
     python benchmarks/large.py starts --sizes 3000,10000 --seeds 1000-1003
+    python benchmarks/large.py search --sizes 10000 --seconds 6 --seeds 1000-1003 --before CHECKOUT
+    python benchmarks/large.py threads --sizes 10000,30000 --seeds 1000 --launches 1000
 
 Problems are of the kinds of :func:`kinds`, one of each for every seed. *starts* compares
 :func:`hetgym.planning.starts.best_start`, and the options ``start`` of HEFT, with the best of all list schedulers that
 plan for the runtime: geometric mean of the ratios of makespans with a bootstrap interval, and processor time, kernels
-compiled beforehand. The list schedulers that compare all ready operators take minutes at 10 000 operators. Choices were
-made on seeds below 100; report seeds from 1000 on. Everything runs on one thread.
+compiled beforehand, on one thread. The list schedulers that compare all ready operators take minutes at 10 000
+operators. *threads* searches in windows on one thread and on two: operators launched a second, whether the plans are
+equal, and the serial share, which is the processor time of one thread spent outside windows. Two threads need two idle
+cores: *cores busy* is their processor time over the time of the clock. Choices were made on seeds below 100; report
+seeds from 1000 on.
+*search* compares the search of ``place-v2`` with that of another checkout of hetgym, in a process of its own, at equal
+processor time on one thread, or with ``--before-seconds`` for the other.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +36,10 @@ from _common import command_line, ends, random_problem, save, seconds, show
 
 from hetgym import Problem, Schedule
 from hetgym._kernels.interpreted import compile_at_once
+from hetgym.agents import load
 from hetgym.baselines import get
+from hetgym.baselines.window_annealing import WindowAnnealing
+from hetgym.baselines.window_executors import Setting, Threads, Work
 from hetgym.bench.significance import mean_intervals
 from hetgym.graph import DataflowGraph
 from hetgym.graph.generators import generate_graph
@@ -30,6 +47,9 @@ from hetgym.graph.transforms import training
 from hetgym.planning import rows
 from hetgym.planning.starts import best_start
 from hetgym.platform import load_platform
+from hetgym.search import search as clock
+from hetgym.search.search import run
+from hetgym.search.windows import Change, Window
 from hetgym.workloads import RandomMix
 from hetgym.workloads.generated_mix import GeneratedMix
 from hetgym.workloads.synthetic import edge_weights, scale_communication
@@ -157,6 +177,57 @@ def starts(sizes: list[int], seeds: list[int], runtime: str) -> list[dict[str, A
     return found
 
 
+class Before:
+    """The search of another checkout of hetgym, in a process of its own.
+
+    Args:
+        checkout: its folder.
+    """
+
+    def __init__(self, checkout: Path) -> None:
+        paths = {"PYTHONPATH": str(checkout.resolve()), "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, str(Path(__file__).with_name("large_peer.py"))]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | paths, cwd=checkout
+        )
+
+    def makespan(self, problem: Problem, runtime: str, limit: float) -> float:
+        """Makespan after a processor time [s]."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "problem.npz"
+            problem.save(file)
+            self._process.stdin.write(json.dumps({"problem": str(file), "runtime": runtime, "seconds": limit}) + "\n")
+            self._process.stdin.flush()
+            return float(json.loads(self._process.stdout.readline()))
+
+
+def searches(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """For each problem the makespan of the search over that of another checkout."""
+    clock.perf_counter = time.process_time  # other work on the machine does not count
+    os.environ["OMP_NUM_THREADS"] = "1"
+    policy, before, found = load("place-v2"), Before(given.before), []
+    other = given.before_seconds or given.seconds
+    for name in ("layered", "decoder"):
+        problem = kinds(2500, 0)[name]()
+        policy.plan(problem, 0.3, runtime=given.runtime)
+        before.makespan(problem, given.runtime, 0.3)
+    for size in given.sizes:
+        for seed in given.seeds:
+            for kind, draw in kinds(size, seed).items():
+                if given.kinds and kind not in given.kinds:
+                    continue
+                problem = draw()
+                base = before.makespan(problem, given.runtime, other)
+                makespan, spent = timed(
+                    lambda problem=problem: policy.plan(problem, given.seconds, runtime=given.runtime)
+                )
+                one = {"n": size, "seed": seed, "kind": kind, "what": "place-v2", "problem": problem.name}
+                found.append(one | {"ratio": makespan / base, "s": spent})
+                print(f"{kind} {problem.num_operators} seed {seed}: {makespan / base:.4f} in {spent:.1f} s", flush=True)
+    return found
+
+
 def summary(found: list[dict[str, Any]], groups: list[str]) -> list[dict[str, Any]]:
     """Geometric means of the ratios of rows that agree in some columns, with intervals, and processor times."""
     together: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -173,15 +244,83 @@ def summary(found: list[dict[str, Any]], groups: list[str]) -> list[dict[str, An
     return result
 
 
+class Watched(Threads):
+    """Adds up the processor time spent on windows [s]."""
+
+    inside = 0.0
+
+    def anneal(self, cut: Callable[[int], Window], works: Sequence[Work], setting: Setting) -> list[Change]:
+        """As for threads."""
+        began = time.process_time()
+        found = super().anneal(cut, works, setting)
+        self.inside += time.process_time() - began
+        return found
+
+
+def searched(
+    problem: Problem, start: Schedule, runtime: str, launches: int, count: int
+) -> tuple[Schedule, dict[str, float]]:
+    """The plan of a search on some threads, and what it took."""
+    threads, network = Watched(count), load("place-v2").network
+    search = WindowAnnealing(problem, start, runtime=runtime, network=network, executor=threads)
+    began, busy = time.perf_counter(), time.process_time()
+    run(search, launches * problem.num_operators, None)
+    took, busy = time.perf_counter() - began, time.process_time() - busy
+    return search.schedule(), {"rate": search.placed / took, "busy": busy / took, "serial": 1.0 - threads.inside / busy}
+
+
+def threads(sizes: list[int], seeds: list[int], runtime: str, launches: int) -> list[dict[str, Any]]:
+    """For each problem what one thread and two make of it."""
+    small = kinds(3000, 0)["decoder"]()
+    searched(small, get("heft")(small, runtime), runtime, 50, 2)
+    found = []
+    for size in sizes:
+        for seed in seeds:
+            for kind, draw in kinds(size, seed).items():
+                problem = draw()
+                start = get("heft")(problem, runtime)
+                (one, alone), (two, both) = (searched(problem, start, runtime, launches, count) for count in (1, 2))
+                equal = one.makespan == two.makespan and np.array_equal(one.assignment, two.assignment)
+                row = {"n": size, "seed": seed, "kind": kind, "what": "threads", "problem": problem.name}
+                figures = {"equal": bool(equal), "busy": both["busy"], "serial": alone["serial"]}
+                found.append(row | figures | {"one": alone["rate"], "two": both["rate"]})
+    return found
+
+
+def show_threads(found: list[dict[str, Any]]) -> None:
+    """A row for each problem."""
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "operators": lambda row: str(row["n"]),
+        "kind": lambda row: str(row["kind"]),
+        "million launches a second": lambda row: f"{row['one'] / 1e6:.2f}",
+        "two threads": lambda row: f"{row['two'] / 1e6:.2f}",
+        "speed-up": lambda row: f"{row['two'] / row['one']:.2f}",
+        "cores busy": lambda row: f"{row['busy']:.2f}",
+        "serial share": lambda row: f"{row['serial']:.1%}",
+        "plans": lambda row: "equal" if row["equal"] else "differ",
+    }
+    show("searches in windows on threads", found, columns)
+
+
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("what", choices=("starts",))
+    parser.add_argument("what", choices=("starts", "search", "threads"))
     parser.add_argument("--sizes", type=numbers, default=[3000], help="numbers of operators, such as 3000,10000")
     parser.add_argument("--seeds", type=numbers, default=[1000, 1001], help="such as 1000-1003")
     parser.add_argument("--runtime", default="links")
+    parser.add_argument("--launches", type=int, default=1000, help="of threads, for each operator")
+    parser.add_argument("--seconds", type=float, default=6.0, help="processor time of a search")
+    parser.add_argument("--before", type=Path, help="the other checkout of hetgym")
+    parser.add_argument("--before-seconds", type=float, help="processor time of its search, by default the same")
+    parser.add_argument("--kinds", type=lambda text: text.split(","), help="by default all")
     given = parser.parse_args()
     compile_at_once()
-    found = starts(given.sizes, given.seeds, given.runtime)
+    if given.what == "threads":
+        found = threads(given.sizes, given.seeds, given.runtime, given.launches)
+        show_threads(found)
+        save(given.json, "large", found)
+        return
+    found = starts(given.sizes, given.seeds, given.runtime) if given.what == "starts" else searches(given)
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         "what": lambda row: str(row["what"]),
         "operators": lambda row: str(row["n"]),
@@ -192,9 +331,10 @@ def main() -> None:
         "time, median": lambda row: seconds(row["median s"]),
         "time, most": lambda row: seconds(row["most s"]),
     }
-    show(f"starts under {given.runtime}", summary(found, ["n", "what"]), columns)
-    single = [row for row in found if row["what"] == "best_start"]
-    show(f"starts under {given.runtime}, kinds", summary(single, ["n", "what", "kind"]), columns)
+    title = f"{given.what} under {given.runtime}"
+    show(title, summary(found, ["n", "what"]), columns)
+    single = [row for row in found if row["what"] in ("best_start", "place-v2")]
+    show(f"{title}, kinds", summary(single, ["n", "what", "kind"]), columns)
     save(given.json, "large", found)
 
 

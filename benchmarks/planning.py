@@ -33,7 +33,8 @@ from _common import SIZES, command_line, median_seconds, random_problem, save, s
 
 import hetgym
 from hetgym import Problem
-from hetgym.baselines import get, region_annealing
+from hetgym.baselines import get
+from hetgym.baselines.region_search import RegionAnnealing
 from hetgym.bench.significance import mean_intervals
 from hetgym.search import course
 from hetgym.sim.run import new_workspace, run, setting
@@ -185,7 +186,7 @@ def speed() -> list[dict[str, Any]]:
         for runtime in ("links", "framework", "ready"):
             tries = []
             for heat in (None, 1e9):
-                walk = region_annealing.RegionAnnealing(problem, runtime=runtime, heat=heat)
+                walk = RegionAnnealing(problem, runtime=runtime, heat=heat)
                 walk.advance(walk.placed + 100_000, 10_000_000)
                 tried, began = int(walk.course.counts[course.TRIED]), time.perf_counter()
                 walk.advance(walk.placed + 5_000_000, 10_000_000)

@@ -1,10 +1,13 @@
 """Growth of time and memory from 100 000 to 1 000 000 operators on eight devices.
 
-    python benchmarks/scale.py [WHAT ...] --json scale.json
+    python benchmarks/scale.py [--sizes 100000 1000000] [--cases simulate evaluate] [--json scale.json]
 
-Each case runs in a process of its own, after a small problem for which kernels are compiled. The time is the median
-processor time of three calls on new problems. The ratio is that of a size over the one a tenth as large: 10 where time
-is linear, and some more where the smaller tables fit into caches. Memory is the peak of the process.
+Each case runs in a process of its own, after a small problem for which kernels are compiled. In each round every size
+has a new problem and a call; times are medians of processor time, and the ratio is the median over the rounds of the
+largest size's time over that of the smallest: in proportion to the sizes where time is linear, and some more where the
+smaller tables fit into caches. Memory is the peak of the process up to the first call of that size.
+
+The time of `plan` is its wall-clock time beyond the budget, of one call, so it has no ratio.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ SIZES = (100_000, 1_000_000)
 DEVICES = 8
 SMALL = 2_000  # operators of the problem for which kernels are compiled
 RUNTIMES = ("classic", "links", "framework")
+ROUNDS = 5
+BUDGET = 60.0  # Time of a plan [s]
 
 
 def arrays_of(operators: int, seed: int) -> tuple[Any, ...]:
@@ -72,6 +77,14 @@ def _evaluate(runtime: str) -> Case:
     return case
 
 
+def _plan(runtime: str) -> Case:
+    def case(problem: Problem) -> Callable[[], Any]:
+        budget = BUDGET if problem.num_operators > SMALL else 1.0
+        return lambda: hetgym.plan(problem, runtime, budget)
+
+    return case
+
+
 CASES: dict[str, Case] = {
     "problem": lambda problem: (lambda arrays: lambda: Problem.from_edges(*arrays))(
         arrays_of(problem.num_operators, 1)
@@ -92,6 +105,7 @@ CASES: dict[str, Case] = {
     },
     "bound": lambda problem: lambda: lower_bound(problem, runtime="framework"),
     "linear bound": lambda problem: lambda: lower_bound(problem, linear=True, runtime="links"),
+    **{f"plan {runtime}": _plan(runtime) for runtime in ("links", "framework")},
 }
 """What is measured: a function from a problem to the call."""
 
@@ -101,38 +115,41 @@ def peak() -> float:
     return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def measure(what: str, operators: int) -> tuple[float, float]:
-    """Median processor time of a call [s], and the peak of memory [byte]."""
-    case = CASES[what]
+def measure(what: str, sizes: list[int]) -> dict[str, Any]:
+    """The row of a case: medians of times [s], the ratio, and peaks of memory [byte]."""
+    case, plans = CASES[what], what.startswith("plan")
     case(problem_of(SMALL, 0))()
-    times = []
-    for seed in range(3):
-        call = case(problem_of(operators, seed))
-        began = time.process_time()
-        call()
-        times.append(time.process_time() - began)
-    return statistics.median(times), peak()
+    times: dict[int, list[float]] = {size: [] for size in sizes}
+    row: dict[str, Any] = {"what": what, "ratio": None}
+    for seed in range(1 if plans else ROUNDS):
+        for size in sizes:
+            call = case(problem_of(size, seed))
+            clock = time.perf_counter if plans else time.process_time
+            began = clock()
+            call()
+            times[size].append(clock() - began - (BUDGET if plans else 0.0))
+            row.setdefault(f"bytes {size}", peak())
+    if not plans and len(sizes) > 1:
+        pairs = zip(times[sizes[-1]], times[sizes[0]], strict=True)
+        row["ratio"] = statistics.median(large / small for large, small in pairs)
+    return row | {f"s {size}": statistics.median(times[size]) for size in sizes}
 
 
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("what", nargs="*", help=f"some of {', '.join(CASES)}, by how they begin")
+    parser.add_argument("--cases", nargs="*", help=f"some of {', '.join(CASES)}, by how they begin")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of operators")
     options = parser.parse_args()
+    sizes = sorted(options.sizes)
     rows: list[dict[str, Any]] = []
-    for what in [name for name in CASES if not options.what or name.startswith(tuple(options.what))]:
-        row: dict[str, Any] = {"what": what, "ratio": None}
-        for size in options.sizes:
-            with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-                row["seconds"], row["bytes"] = pool.submit(measure, what, size).result()
-            row["ratio"] = row["seconds"] / row[f"s {size // 10}"] if f"s {size // 10}" in row else row["ratio"]
-            row[f"s {size}"], row[f"bytes {size}"] = row.pop("seconds"), row.pop("bytes")
-        rows.append(row)
+    for what in [name for name in CASES if not options.cases or name.startswith(tuple(options.cases))]:
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            rows.append(pool.submit(measure, what, sizes).result())
     columns: dict[str, Callable[[dict[str, Any]], str]] = {"what": lambda row: row["what"]}
-    for size in options.sizes:
+    for size in sizes:
         columns[f"{size:,}"] = lambda row, size=size: seconds(row[f"s {size}"])  # type: ignore[misc]
     columns["ratio"] = lambda row: "-" if row["ratio"] is None else f"{row['ratio']:.1f}"
-    for size in options.sizes:
+    for size in sizes:
         columns[f"memory at {size:,}"] = lambda row, size=size: f"{row[f'bytes {size}'] / 1e6:.0f} MB"  # type: ignore[misc]
     show(f"Growth on {DEVICES} devices", rows, columns)
     save(options.json, "scale", rows)

@@ -10,10 +10,12 @@ import numpy.typing as npt
 
 from hetgym._kernels.interpreted import interpreted
 from hetgym._kernels.jit import lean
+from hetgym._memory import check_memory
 from hetgym._types import FloatArray, Int64Array, IntArray, as_numbers
 from hetgym.errors import ProblemError
 
 LARGEST = 1e100  # The largest number of a problem, in seconds or bytes, so that sums and quotients of them stay finite
+TABLES = 2  # Tables of operators and devices that a new problem makes
 MOST_DEVICES = 4096  # Most devices of a problem: each of its five tables between devices then takes at most 128 MiB
 
 
@@ -21,6 +23,13 @@ def check_devices(d: int, name: str) -> None:
     """Refuse more devices than :data:`MOST_DEVICES` before any table between them is made."""
     if d > MOST_DEVICES:
         raise ProblemError(f"problem {name!r} has {d} devices; a problem has at most {MOST_DEVICES}")
+
+
+def check_size(n: int, d: int, name: str) -> None:
+    """Refuse tables of operators and devices that would not fit into memory, before they are made."""
+    needed = TABLES * 8.0 * n * d
+    instead = "plan whole layers or merge operators"
+    check_memory(f"problem {name!r} has {n} operators and {d} devices", needed, instead, ProblemError)
 
 
 def columns(edges: Iterable[tuple[int, int, float]] | FloatArray, name: str) -> tuple[IntArray, IntArray, FloatArray]:

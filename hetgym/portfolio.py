@@ -8,8 +8,10 @@ import numpy as np
 from hetgym._input.times import as_seconds
 from hetgym.agents.schedulers import place_v2_search
 from hetgym.baselines.energy import best_for
-from hetgym.baselines.region_annealing import STARTS
+from hetgym.baselines.region_search import STARTS
 from hetgym.baselines.tabu import Tabu
+from hetgym.baselines.window_annealing import check_windows
+from hetgym.baselines.window_executors import WindowExecutor
 from hetgym.errors import OutOfMemory, ProblemError
 from hetgym.parallel import TrainingProblem
 from hetgym.planning.capacity import those_that_fit
@@ -31,6 +33,7 @@ def plan(
     *,
     seed: int = 0,
     objective: str | Objective = "makespan",
+    executor: WindowExecutor | None = None,
 ) -> Schedule:
     """Find the best plan for a runtime within a time, see :func:`portfolio`.
 
@@ -40,6 +43,8 @@ def plan(
         objective: ``makespan``, ``energy``, ``cost``, or weights of them as in ``makespan=1,energy=2``, each relative
             to the plan of HEFT. Other objectives than the makespan choose among the shortest plan found and those of
             :func:`hetgym.baselines.trade_offs`.
+        executor: anneals the windows of large problems elsewhere, see
+            :func:`~hetgym.baselines.window_cluster.windows_on_ray`; by default threads of this process do.
 
     Returns:
         A schedule whose times are those of the runtime's simulation; ``scheduler`` names the method that found it.
@@ -47,13 +52,16 @@ def plan(
     Raises:
         ProblemError: not a problem, or one that does not state what the objective needs.
         UnknownName: no preset or objective of that name.
-        ConfigError: an invalid budget or objective.
+        ConfigError: an invalid budget or objective, or an executor for a problem that is not searched in windows.
         OutOfMemory: no plan that fits was found; the message says what is missing.
+        ClusterError: the cluster of the executor cannot be worked on.
     """
     if not isinstance(problem, Problem):
         training = "; hetgym.plan_training plans training steps" if isinstance(problem, TrainingProblem) else ""
         raise ProblemError(f"hetgym.plan takes a hetgym.Problem, not {type(problem).__name__}{training}")
-    return portfolio(problem, seed, budget=2**62, seconds=as_seconds(budget), runtime=runtime, objective=objective)
+    if executor is not None:
+        check_windows(problem, runtime)
+    return portfolio(problem, seed, 2**62, as_seconds(budget), runtime, objective, executor)
 
 
 def portfolio(
@@ -63,6 +71,7 @@ def portfolio(
     seconds: float | None = None,
     runtime: str | Runtime = "classic",
     objective: str | Objective = "makespan",
+    executor: WindowExecutor | None = None,
 ) -> Schedule:
     """The best of a single device and list schedulers for the runtime, improved by a trained policy with its search.
 
@@ -72,6 +81,7 @@ def portfolio(
     Args:
         budget: largest number of operators launched in trials.
         objective: see :func:`plan`.
+        executor: the same; where nothing is searched in windows it is not used.
 
     Returns:
         A schedule that is never longer than those of the best single device, HEFT and PEFT for the runtime; for another
@@ -89,7 +99,7 @@ def portfolio(
     """
     goal = as_objective(objective)
     if goal.makespan < 1:
-        found = portfolio(problem, seed, budget, seconds, runtime)
+        found = portfolio(problem, seed, budget, seconds, runtime, executor=executor)
         return best_for(problem, goal, runtime, [found]).schedule
     began = check_limits("portfolio", budget, seconds)
     asked = switches = charged(as_runtime(runtime), problem)
@@ -104,7 +114,7 @@ def portfolio(
         if share == 1:
             return start
     left = None if seconds is None else max(1e-9, seconds - (clock() - began))
-    plan = place_v2_search(problem, start, seed, budget, left, switches)
+    plan = place_v2_search(problem, start, seed, budget, left, switches, executor)
     return replace(plan, model=runtime_name(asked))
 
 

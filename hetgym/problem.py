@@ -183,6 +183,7 @@ class Problem(Deferred):
         self.device_names = tuple(device_names)
         n, d = np.shape(cost)
         tables.check_devices(d, name)
+        tables.check_size(n, d, name)
         for noun, what, names, count in (
             ("operator", "names", self.operator_names, n),
             ("operator", "kinds", self.operator_kinds, n),
@@ -465,6 +466,8 @@ class Problem(Deferred):
         >>> problem
         Problem('problem', 2 operators, 1 edges, 2 devices)
         """
+        if isinstance(cost, np.ndarray) and cost.ndim == 2:
+            tables.check_size(len(cost), cost.shape[1], name)
         table = as_numbers(cost, f"problem {name!r}: cost is not a table of numbers", ProblemError)
         if table.ndim != 2:
             raise ProblemError(f"problem {name!r}: cost has shape {table.shape}, expected [operators, devices]")

@@ -203,6 +203,7 @@ def methods(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The study of learned methods with two toy problems, and runs of two methods."""
     pytest.importorskip("torch_geometric")
     monkeypatch.syspath_prepend(STUDIES / "learning")
+    monkeypatch.delitem(sys.modules, "planning", raising=False)  # the folder of tests, where it was imported by name
     path, known = list(sys.path), set(sys.modules)
     found: Any = import_module("methods")
     kind = found.Kind(partial(found.mixed, RandomMix(operators=(5, 6), devices=2)), 2)

@@ -10,9 +10,12 @@ import numpy.typing as npt
 
 from hetgym._kernels.jit import jit, lean, step
 from hetgym._kernels.records import record
+from hetgym._memory import check_memory
 from hetgym._types import FloatArray, IntArray
 from hetgym.agents.inference import HeadWeights, add_product, linear, rectify
 from hetgym.problem import Problem
+
+ARRAYS = 5  # Arrays of a vector for each pair of operator and device in the encoder
 
 
 @record
@@ -73,7 +76,13 @@ def encode(problem: Problem, tokens: FloatArray, edge_features: FloatArray, weig
     Args:
         tokens: [n, d, F] features of the pairs.
         edge_features: [m, E] features of the edges.
+
+    Raises:
+        ConfigError: they would not fit into memory.
     """
+    n, d, _ = tokens.shape
+    needed = ARRAYS * 8.0 * n * d * weights.norm.shape[1]
+    check_memory(f"the network's states of {n} operators on {d} devices", needed, "use 'portfolio'")
     return _encode(
         problem.edge_source.copy(), problem.edge_target.copy(), tokens, np.ascontiguousarray(edge_features), weights
     )

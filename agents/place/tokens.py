@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetgym._kernels.jit import lean
+from hetgym._memory import check_memory
 from hetgym._types import FloatArray, IntArray
 from hetgym.graph.dataflow import Feature
 from hetgym.planning import ranks, timeline
@@ -60,8 +61,14 @@ class View(NamedTuple):
 
 
 def view(problem: Problem, runtime: str | Runtime = "classic") -> View:
-    """Compute the place policy's view of a problem; HEFT and PEFT plan for the runtime."""
+    """Compute the place policy's view of a problem; HEFT and PEFT plan for the runtime.
+
+    Raises:
+        ConfigError: it would not fit into memory.
+    """
     n, d = problem.num_operators, problem.num_devices
+    needed = 2 * 8.0 * n * d * len(TOKEN_FEATURES)  # the columns, and their stack
+    check_memory(f"the network's inputs for {n} operators on {d} devices", needed, "use 'portfolio'")
     cost, able = problem.cost, np.isfinite(problem.cost)
     finite = np.where(able, cost, 0.0)
     scale = float(finite.sum() / able.sum())

@@ -23,7 +23,7 @@ from hetgym.agents.run import TrainingRun
 from hetgym.agents.sizes import Sizes
 from hetgym.agents.training.curriculum import draw
 from hetgym.agents.training.trainer import Learner, Trained, improve
-from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.region_search import RegionAnnealing
 from hetgym.envs.place.lanes import PlaceLanes
 from hetgym.problem import Problem
 from hetgym.search import proposals

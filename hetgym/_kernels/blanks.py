@@ -17,6 +17,7 @@ import numpy as np
 
 R = TypeVar("R", bound=tuple[Any, ...])
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+Term = tuple[int, list[str]]  # A number and names, of which a term is the product
 
 
 def blank(kind: type[R], given: Mapping[str, Any] = _NOTHING, /, **sizes: int) -> R:
@@ -41,22 +42,29 @@ def _made(kind: type[R], given: Mapping[str, Any], size: Callable[[str], int], *
     return cast(R, cast(Any, kind)._make(found))
 
 
-def _length(terms: list[list[str]], size: Callable[[str], int]) -> int:
+def _length(terms: list[Term], size: Callable[[str], int]) -> int:
     found = 0
-    for term in terms:
-        found += math.prod(int(word) if word.isdigit() else size(word) for word in term)
+    for product, names in terms:
+        for name in names:
+            product *= size(name)
+        found += product
     return found
 
 
 @cache
-def _fields(kind: Any) -> dict[str, tuple[Any, list[list[list[str]]]]]:
-    """Name -> the dtype of an array, or the kind of a record; and for each dimension the factors of its terms."""
+def _fields(kind: Any) -> dict[str, tuple[Any, list[list[Term]]]]:
+    """Name -> the dtype of an array, or the kind of a record; and for each dimension its terms."""
     return {name: _parsed(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
 
 
-def _parsed(hint: Any) -> tuple[Any, list[list[list[str]]]]:
+def _parsed(hint: Any) -> tuple[Any, list[list[Term]]]:
     of, shape = get_args(hint) if get_origin(hint) is Annotated else (hint, "")
-    return _dtype(of) or of, [[term.split() for term in length.split("+")] for length in shape.split(",") if length]
+    lengths = [length for length in shape.split(",") if length]
+    return _dtype(of) or of, [[_term(text.split()) for text in length.split("+")] for length in lengths]
+
+
+def _term(words: list[str]) -> Term:
+    return math.prod(int(word) for word in words if word.isdigit()), [word for word in words if not word.isdigit()]
 
 
 def _dtype(hint: Any) -> Any:

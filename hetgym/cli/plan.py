@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +26,7 @@ from hetgym.cli.options import (
 from hetgym.errors import ConfigError, HetgymError
 
 if TYPE_CHECKING:
+    from hetgym.baselines.window_executors import WindowExecutor
     from hetgym.bench.job import Job, Outcome
     from hetgym.bench.plan import BestTrace
     from hetgym.problem import Problem
@@ -66,6 +69,13 @@ def plan(
     layers: Annotated[
         bool, typer.Option("--layers", help="Place whole layers of the model instead of single operators.")
     ] = False,
+    ray: Annotated[
+        str,
+        typer.Option(
+            metavar="[ADDRESS]",
+            help="Search large problems on a Ray cluster: auto, host:port or, without an address, one of this machine.",
+        ),
+    ] = "",
     export: ExportOption = None,
     imports: ImportOption = None,
     *,
@@ -91,14 +101,12 @@ def plan(
     import_files(imports)
     wanted = parse_exports(export)
     check_exports(wanted, (model, platform), output.out)
-    if schedulers and budget != BUDGET:
-        raise ConfigError("--budget is for the search, which --schedulers replaces; leave it out")
+    for option, given in (("--budget", budget != BUDGET), ("--ray", ray)):
+        if schedulers and given:
+            raise ConfigError(f"{option} is for the search, which --schedulers replaces; leave it out")
     under = pick_runtimes([runtime])
     chosen = pick_schedulers(schedulers or ("default" if compare else PLAIN))
-    goal = as_objective(objective)
-    if not schedulers:
-        ours = get("portfolio", seconds=parse_time(budget), budget=2**62, objective=goal)
-        chosen = (*(row for row in chosen if row.name != ours.name), ours)
+    goal, seconds = as_objective(objective), parse_time(budget)
     devices = load_devices(platform)
     graph = options.load(model, fuse)
     graph = trained(graph) if training else graph
@@ -111,14 +119,42 @@ def plan(
     exports.check(problem)
     problem = exports.placeable(problem)
     spec = ProblemSpec.held(problem, f"{graph.name}{f'-b{batch}' if batch else ''}@{problem.name.partition('@')[2]}")
-    job = Job(spec.name, (spec,), chosen, under, command_line())
     reference = None
     if goal.makespan < 1:
         roomy = without_limits(under[0])
         reference = simulate(problem, get("heft")(problem, runtime=roomy), roomy)
         goal.value(reference, reference)  # an error now if the devices do not state what it needs
     keeper = BestTrace(goal, reference)
-    return _run(job, keeper, output, asked, bool(compare or schedulers), exports)
+    with _annealing(ray, problem, runtime) as executor:
+        if not schedulers:
+            elsewhere = {} if executor is None else {"executor": executor}
+            ours = get("portfolio", seconds=seconds, budget=2**62, objective=goal, **elsewhere)
+            chosen = (*(row for row in chosen if row.name != ours.name), ours)
+        job = Job(spec.name, (spec,), chosen, under, command_line())
+        return _run(job, keeper, output, asked, bool(compare or schedulers), exports)
+
+
+@contextmanager
+def _annealing(address: str, problem: Problem, runtime: str) -> Iterator[WindowExecutor | None]:
+    """A Ray cluster that anneals windows, which takes some seconds to join; None if there is no address.
+
+    Raises:
+        ConfigError: the problem is not searched in windows.
+        ClusterError: the cluster cannot be joined.
+    """
+    if not address:
+        yield None
+        return
+    from hetgym.baselines.window_annealing import check_windows
+    from hetgym.baselines.window_cluster import windows_on_ray
+    from hetgym.cli.console import stderr, tell
+
+    check_windows(problem, runtime)
+    with ExitStack() as stack:
+        with stderr().status("connecting to a Ray cluster…"):
+            executor = stack.enter_context(windows_on_ray(address))
+        tell(f"on {executor.description}")
+        yield executor
 
 
 def _run(

@@ -84,7 +84,9 @@ def announce(job: Job) -> None:
 
 def run_job(job: Job, folder: RunFolder, executor: Executor, *sinks: Sink) -> Outcome:
     """Execute a job under a progress bar or, where stderr is not a terminal, with a line every ten seconds."""
-    console = stderr()
+    from hetgym.search.search import watched
+
+    console, under_way = stderr(), ""
     with progress(console) as bar, ExitStack() as stack:
         lines = Progress(job.title)
         if not console.is_terminal:
@@ -94,9 +96,17 @@ def run_job(job: Job, folder: RunFolder, executor: Executor, *sinks: Sink) -> Ou
         lines.now = f"{total} schedules"
 
         def show(step: Step) -> None:
+            nonlocal under_way
             what = f"{step.problem} {step.scheduler}".strip()
             bar.update(task, completed=step.done, total=step.total, what=what)
-            lines.now = f"{step.done} of {step.total} schedules" + (f", {what}" if what else "")
+            under_way = f"{step.done} of {step.total} schedules" + (f", {what}" if what else "")
+            lines.now = under_way
+
+        def show_best(makespan: float) -> None:
+            bar.update(task, what=(best := f"best so far {duration(makespan)}"))
+            lines.now = f"{under_way}, {best}"
+
+        stack.enter_context(watched(show_best))
 
         def tell_compiling(what: str) -> None:
             bar.update(task, what=what)

@@ -4,18 +4,17 @@ The memory has no name in the file system; the processes inherit a descriptor. I
 processes have ended, even if they were killed.
 """
 
-import contextlib
 import mmap
 import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hetgym._memory import available
 from hetgym.errors import ExecutionError
 from hetgym.graph.ops import DTYPE_BYTES, Tensor
 
@@ -140,7 +139,7 @@ def tensors_of(tensors: Sequence[Tensor], operators: int, workers: int) -> Layou
 
 def _new_memory(size: int) -> int:
     """Make new memory without a name and return its descriptor."""
-    free = _available()
+    free = available()
     if size > free:
         raise ExecutionError(f"the tensors take {size / 1e9:.3g} GB of shared memory; {free / 1e9:.3g} GB are free")
     if hasattr(os, "memfd_create"):
@@ -150,12 +149,3 @@ def _new_memory(size: int) -> int:
             descriptor = os.dup(file.fileno())
     os.ftruncate(descriptor, size)
     return descriptor
-
-
-def _available() -> float:
-    """Memory that is available without swapping [byte]; inf if the system does not report it."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024.0 * int(line.split()[1])
-    return float("inf")

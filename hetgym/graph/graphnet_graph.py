@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hetgym._sums import summed
 from hetgym.graph.pt2_nodes import Argument, Node, SavedTensor, Schema, Target
 from hetgym.graph.torch_calls import bound
 from hetgym.graph.torch_functions import FUNCTIONS, Function
@@ -184,4 +185,4 @@ def leaves(value: Any, depth: int = 0) -> int:
         return 1
     if depth > DEEPEST:
         raise ValueError("lists are nested too deeply")
-    return 1 + sum(leaves(item, depth + 1) for item in value)
+    return 1 + summed(leaves(item, depth + 1) for item in value)

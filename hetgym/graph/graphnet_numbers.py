@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hetgym._sums import summed
 from hetgym.graph.torch_shapes import UNKNOWN, Unknown
 
 LARGEST = 1 << 63  # Bound of whole numbers
@@ -33,7 +34,7 @@ COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
 """Comparison -> the same."""
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "torch.sym_sum": lambda items: sum(items), "torch.sym_int": math.trunc, "torch.sym_float": float,
+    "torch.sym_sum": lambda items: summed(items), "torch.sym_int": math.trunc, "torch.sym_float": float,
     "torch.sym_max": max, "torch.sym_min": min, "torch.sym_not": operator.not_, "float": float, "int": int,
     "bool": bool, "torch.sym_sqrt": math.sqrt, "math.sqrt": math.sqrt, "math.ceil": math.ceil, "math.floor": math.floor,
 }  # fmt: skip

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hetgym._sums import summed
 from hetgym.graph.pt2_nodes import SavedTensor
 from hetgym.graph.torch_layouts import (
     Shape,
@@ -272,7 +273,7 @@ def joined(a: Arguments) -> Result:
     shapes = [sizes_of(item) for item in items]
     if len({(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}) > 1:
         raise ValueError("shapes " + ", ".join(str(list(shape)) for shape in shapes[:4]) + " cannot be joined")
-    size = sum(shape[axis] for shape in shapes)
+    size = summed(shape[axis] for shape in shapes)
     return tensor((*shapes[0][:axis], size, *shapes[0][axis + 1 :]), promoted(items), channels_last(items[0]))
 
 
@@ -291,7 +292,7 @@ def differences(a: Arguments) -> Result:
     value, shape = main(a), list(sizes_of(main(a)))
     axis = axis_of(value, whole(a.get("dim", -1)))
     ends = [sizes_of(a[key])[axis] for key in ("prepend", "append") if isinstance(a.get(key), SavedTensor)]
-    shape[axis] = max(0, shape[axis] + sum(ends) - whole(a.get("n", 1)))
+    shape[axis] = max(0, shape[axis] + summed(ends) - whole(a.get("n", 1)))
     return tensor(shape, value.dtype)
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+from hetgym._sums import summed
 from hetgym.graph.pt2_nodes import SavedTensor
 from hetgym.graph.torch_layouts import (
     Shape,
@@ -152,7 +153,7 @@ def parts(a: Arguments) -> Result:
     total, sizes = sizes_of(value)[axis], a["split_size"]
     if isinstance(sizes, list | tuple):
         each = wholes(sizes)
-        if sum(each) != total or min(each) < 0:
+        if summed(each) != total or min(each) < 0:
             raise ValueError(f"sizes {list(each)} do not add up to {total}")
         return [cut(value, axis, size) for size in each]
     piece = whole(sizes)

@@ -50,6 +50,8 @@ class Baseline:
     models: dict[str, str] = field(default_factory=dict)
     # other names, such as published ones -> the options that they stand for, as in `priority=nested`
     aliases: dict[str, str] = field(default_factory=dict)
+    # operators up to which it is called, as its time grows with their square; None for any number
+    largest: int | None = None
 
     @property
     def function(self) -> Callable[..., Schedule]:
@@ -110,6 +112,7 @@ class Baseline:
         Raises:
             ProblemError: not a problem.
             UnknownName: no such runtime.
+            ConfigError: more operators than :attr:`largest`; ``replace(row, largest=None)`` takes any number.
             InvalidSchedule: the function returned something other than a schedule.
         """
         from hetgym.problem import Problem
@@ -119,6 +122,11 @@ class Baseline:
 
         if not isinstance(problem, Problem):
             raise ProblemError(f"{self.name!r} schedules a hetgym.Problem, not {type(problem).__name__}")
+        if self.largest is not None and problem.num_operators > self.largest:
+            raise ConfigError(
+                f"{self.name!r} takes too long for {problem.num_operators} operators, it is for up to {self.largest}; "
+                "use 'portfolio', a search with a budget, or 'heft'"
+            )
         options = self.options
         if problem.has_partitions:
             runtime = charged(as_runtime(runtime), problem)

@@ -53,9 +53,10 @@ def filled_in_order(problem: Problem, runtime: Runtime) -> Iterator[Schedule]:
             room = room - RESERVE * excess
 
 
-def plans_with_few_transfers(problem: Problem, runtime: Runtime) -> list[Schedule]:
+def plans_with_few_transfers(problem: Problem, runtime: Runtime) -> Iterator[Schedule]:
     """Those of :func:`single_devices` and :func:`filled_in_order`."""
-    return [*single_devices(problem, runtime), *filled_in_order(problem, runtime)]
+    yield from single_devices(problem, runtime)
+    yield from filled_in_order(problem, runtime)
 
 
 def _placed(problem: Problem, assignment: IntArray, runtime: Runtime) -> Schedule:

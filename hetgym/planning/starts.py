@@ -110,7 +110,12 @@ def replay(problem: Problem, plan: Schedule | IntArray, runtime: str | Runtime =
     return best.schedule(problem, replayer.runtime if isinstance(runtime, str) else runtime, name)
 
 
-def best_start(problem: Problem, runtime: str | Runtime = "classic", work: float = WORK) -> Schedule:
+def best_start(
+    problem: Problem,
+    runtime: str | Runtime = "classic",
+    work: float = WORK,
+    ended: Callable[[], bool] = lambda: False,
+) -> Schedule:
     """The shortest plan of list schedules of the problem and of contracted ones, and of their replays.
 
     Attempts are made in the order of :data:`ATTEMPTS` as long as their work is not used up, but always the first.
@@ -119,6 +124,7 @@ def best_start(problem: Problem, runtime: str | Runtime = "classic", work: float
         runtime: the runtime that will run the plan.
         work: millions of operators and edges that a list scheduler may rate on a device; some dozen of such schedules
             are made of 10 000 operators on eight devices by default.
+        ended: says, after each attempt, whether it should be the last.
 
     Returns:
         The plan with the times of the runtime's simulation, and the name of the scheduler that placed its operators.
@@ -131,9 +137,13 @@ def best_start(problem: Problem, runtime: str | Runtime = "classic", work: float
     76.0
     """
     best = Best(problem, runtime)
-    small = _contracted(problem, sorted({attempt.fraction for attempt in ATTEMPTS}, reverse=True))
+    small = _contracted(problem, [1.0])
     left = work * 1e6
     for number, attempt in enumerate(ATTEMPTS):
+        if number and (ended() or left < REPLAYED * _rated(problem)):
+            break
+        if number == 1:
+            small = _contracted(problem, sorted({attempt.fraction for attempt in ATTEMPTS}, reverse=True))
         part, parent = small[attempt.fraction]
         spent = _work(problem, part, attempt)
         if number and spent > left:
@@ -142,20 +152,24 @@ def best_start(problem: Problem, runtime: str | Runtime = "classic", work: float
         blind = replace(as_runtime("classic"), memory=best.runtime.memory)
         scheduler = get(attempt.scheduler)
         best.place(scheduler, part, parent, blind if attempt.blind else best.runtime, scheduler.name)
-    best.place_again()
+    best.place_again(ended)
     return best.finished()
+
+
+def _rated(problem: Problem) -> int:
+    """Operators and edges that a list scheduler rates on a device."""
+    return problem.num_devices * (problem.num_operators + problem.num_edges)
 
 
 def _work(problem: Problem, part: Problem, attempt: Attempt) -> float:
     """Work of an attempt at a problem, or its contracted part, with its replays."""
-    factor, devices = 1.0, problem.num_devices
+    factor = 1.0
     if attempt.scheduler == "lookahead-heft":
-        factor = devices
+        factor = problem.num_devices
     elif attempt.scheduler in READY and not (attempt.blind and attempt.scheduler == "min-min"):
         beside = np.bincount(depths(part.successors, part.topological_order)).astype(np.float64)
         factor = 2.0 + float((beside**2).sum()) / (3.0 * part.num_operators)
-    rated, replayed = (devices * (some.num_operators + some.num_edges) for some in (part, problem))
-    return factor * rated + REPLAYED * replayed
+    return factor * _rated(part) + REPLAYED * _rated(problem)
 
 
 def started(problem: Problem, start: str, runtime: str | Runtime, place: Place) -> Schedule:
@@ -233,11 +247,11 @@ class Best:
         self._offer(self._replayer.by_priority(assignment), name)
         self._offer(self._replayer.in_order(assignment, turns), name)
 
-    def place_again(self) -> None:
+    def place_again(self, ended: Callable[[], bool]) -> None:
         """Schedule the operators in the order of the bottom levels of the best placement, as long as that helps."""
         for _ in range(AGAIN):
             before, plan = self._makespan, self._plan
-            if plan is None:
+            if plan is None or ended():
                 return
             devices = np.array(plan.assignment, np.int32)
             level = assigned_bottom_level(self.problem.arrays, devices)

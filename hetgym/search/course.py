@@ -29,8 +29,9 @@ from hetgym._types import FloatArray, IntArray, frozen
 from hetgym.planning import ranks
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.schedule import Schedule
-from hetgym.search import clockwork
+from hetgym.search import clockwork, outside
 from hetgym.search.clockwork import Clockwork, new_clockwork
+from hetgym.search.outside import Outside
 from hetgym.search.walk import TIE, shift_turns
 from hetgym.sim import Runtime
 from hetgym.sim.kernel import (
@@ -133,6 +134,7 @@ class Course(NamedTuple):
     best_assignment: Annotated[IntArray, "n"]
     best_order: Annotated[IntArray, "n"]
     clockwork: Clockwork  # the event loop's arrays, if it is needed
+    outside: Outside | None  # the rest of the plan, if this is a window of one
     value: Annotated[FloatArray, "2"]  # makespans of the plan and of the best one [s], see CURRENT and BEST
     # operators launched, changes proposed and changes kept so far, changes kept when the plan was sorted last, the turn
     # up to which the latest price went, and the length of the chain, -1 while it is out of date; see PLACED
@@ -156,6 +158,7 @@ def blank_course(problem: Problem, runtime: Runtime) -> Course:
         "shared": problem.shared_weights,
         "room": np.full(d, np.inf),
         "clockwork": NOTHING if runtime.keeps_order else new_clockwork(problem, runtime),
+        "outside": None,
     }
     return blank(Course, given, n=n, e=problem.num_edges, d=d, l=links, m=(n - 1) // GRID + 1)
 
@@ -238,6 +241,12 @@ def lacking(course: Course) -> float:
     return total
 
 
+@lean
+def lack(course: Course) -> float:
+    """As :func:`lacking`, for Python."""
+    return lacking(course)
+
+
 @step
 def _again(p: ProblemArrays, course: Course, switches: Switches) -> None:
     """Simulate the plan from the start."""
@@ -254,12 +263,19 @@ def add_up(p: ProblemArrays, course: Course, switches: Switches) -> None:
 
     Then :func:`price` from turn 0 to the last one, and :func:`keep`, work as after any other change.
     """
+    _add_up(p, course, course.outside, switches)
+
+
+@step
+def _add_up(p: ProblemArrays, course: Course, rest: Outside | None, switches: Switches) -> None:
+    if rest is not None:  # a window's sums are kept with each change
+        return
     for device in range(len(course.change)):
         course.change[device] = 0.0
         course.marks.load[0, device] = 0.0
         course.held[device] = 0.0
     for i in range(len(course.order)):
-        course.marks.load[0, course.assignment[i]] += _load(p, i, course.assignment[i], switches)
+        course.marks.load[0, course.assignment[i]] += load_of(p, i, course.assignment[i], switches)
         course.held[course.assignment[i]] += course.weight[i] - present(
             course.shared, course.assignment, i, course.assignment[i], i
         )
@@ -275,7 +291,7 @@ def keep_best(course: Course) -> None:
 
 
 @inlined
-def _load(p: ProblemArrays, operator: int, device: int, switches: Switches) -> float:
+def load_of(p: ProblemArrays, operator: int, device: int, switches: Switches) -> float:
     """Time for which an operator keeps a device [s]; on a CPU it includes the dispatch."""
     if p.asynchronous[device]:
         return float(p.cost[operator, device])
@@ -283,7 +299,7 @@ def _load(p: ProblemArrays, operator: int, device: int, switches: Switches) -> f
 
 
 @step
-def _restore(marks: Front, row: int, front: Front) -> None:
+def restore(marks: Front, row: int, front: Front) -> None:
     """Set a front to a mark."""
     for device in range(len(front.free)):
         front.free[device] = marks.free[row, device]
@@ -297,7 +313,7 @@ def _restore(marks: Front, row: int, front: Front) -> None:
 
 
 @step
-def _mark(front: Front, marks: Front, row: int) -> None:
+def mark(front: Front, marks: Front, row: int) -> None:
     """Save a front as a mark."""
     for device in range(len(front.free)):
         marks.free[row, device] = front.free[device]
@@ -346,21 +362,24 @@ def price(p: ProblemArrays, course: Course, first: int, last: int, limit: float,
     """
     n, d = p.cost.shape
     f, most = course.front, limit * SLACK
+    end = outside.turns(course.outside, n)[1]
     first = first // GRID * GRID
-    _restore(course.marks, first // GRID, f)
+    restore(course.marks, first // GRID, f)
+    outside.restore(course.outside, first // GRID)
     for device in range(d):
         f.load[device] += course.change[device]
         if f.free[device] + f.load[device] > most:
             return np.inf
     aggregated = switches.transfers == AGGREGATED
     reach = last
-    for k in range(first, n):
+    for k in range(first, end):
         if k % GRID == 0:
-            if k > reach and _same(f, course.marks, k // GRID, switches):
+            if k > reach and _same(f, course.marks, k // GRID, switches) and outside.same(course.outside, k // GRID):
                 course.counts[UNTIL] = k
                 course.trial.makespan[0] = course.value[CURRENT]
                 return float(course.value[CURRENT] if course.value[CURRENT] <= limit else np.inf)
-            _mark(f, course.ahead, k // GRID)
+            mark(f, course.ahead, k // GRID)
+            outside.mark(course.outside, k // GRID)
         i = course.order[k]
         a = course.assignment[i]
         start = f.free[a]
@@ -379,19 +398,21 @@ def price(p: ProblemArrays, course: Course, first: int, last: int, limit: float,
         course.trial.finish[i] = finish
         f.free[a] = finish
         f.launched[a] += 1
-        f.load[a] -= _load(p, i, a, switches)
+        f.load[a] -= load_of(p, i, a, switches)
         course.counts[PLACED] += 1
         if finish + max(f.load[a], course.bound[i, a] if k <= last else course.tail[i]) > most:
             return np.inf
         if not aggregated:
-            reach = _push(p, course, i, a, finish, reach, switches)
+            reach = _push(p, course, i, a, finish, reach, end, switches)
         elif finish != course.now.finish[i] or k <= last:
             for edge in range(p.successor_pointer[i], p.successor_pointer[i + 1]):
-                reach = max(reach, course.turn[p.successor[edge]])
-    course.counts[UNTIL] = n
-    makespan = 0.0
+                if course.turn[p.successor[edge]] < end:
+                    reach = max(reach, course.turn[p.successor[edge]])
+        _cross(p, course, course.outside, i, switches)
+    course.counts[UNTIL] = end
+    makespan = _pass_on(course, course.outside)
     for device in range(d):
-        makespan = max(makespan, f.free[device])
+        makespan = max(makespan, f.free[device] + outside.behind(course.outside, device))
     course.trial.makespan[0] = makespan
     return makespan if makespan <= limit else np.inf
 
@@ -442,9 +463,13 @@ def _work(p: ProblemArrays, operator: int, device: int, switches: Switches) -> f
 
 @inlined
 def _push(
-    p: ProblemArrays, course: Course, operator: int, a: int, finish: float, reach: int, switches: Switches
+    p: ProblemArrays, course: Course, operator: int, a: int, finish: float, reach: int, end: int, switches: Switches
 ) -> int:
-    """Send the outputs of a finished operator to its readers; return ``reach``, or the last of their turns if later."""
+    """Send the outputs of a finished operator to its readers.
+
+    Returns:
+        ``reach``, or if later the last turn before ``end`` of those whose arrival has changed.
+    """
     f, arrived = course.front, course.trial.arrived
     first, last = p.successor_pointer[operator], p.successor_pointer[operator + 1]
     for edge in range(first, last):
@@ -462,9 +487,39 @@ def _push(
                 arrived[edge] = book_transfer(p, *way, a, other, size, finish)[1]
             else:
                 arrived[edge] = arrived[leader]
-        if arrived[edge] != course.now.arrived[edge]:
+        if arrived[edge] != course.now.arrived[edge] and course.turn[p.successor[edge]] < end:
             reach = max(reach, course.turn[p.successor[edge]])
     return reach
+
+
+@inlined
+def _pass_on(course: Course, rest: Outside | None) -> float:
+    """Least makespan that the state of links, and what was sent, leave possible where a window ends [s]."""
+    if rest is None:
+        return 0.0
+    f, makespan = course.front, rest.crossed[0]
+    for link in range(len(f.link_free)):
+        makespan = max(makespan, f.link_free[link] + rest.behind.link[link])
+    for device in range(len(f.free)):
+        makespan = max(makespan, f.asked[device] + rest.behind.asked[device])
+        for way in range(2):
+            makespan = max(makespan, f.channel_free[way, device] + rest.behind.channel[way, device])
+    return float(makespan)
+
+
+@inlined
+def _cross(p: ProblemArrays, course: Course, rest: Outside | None, operator: int, switches: Switches) -> None:
+    """Raise the bound on the makespan that the readers of an operator behind the window give."""
+    if rest is None:
+        return
+    for edge in range(p.successor_pointer[operator], p.successor_pointer[operator + 1]):
+        j = p.successor[edge]
+        if course.turn[j] < rest.turns[1]:
+            continue
+        sent = course.trial.finish[operator] if switches.transfers == AGGREGATED else course.trial.arrived[edge]
+        rest.crossed[0] = max(rest.crossed[0], sent + rest.wait[j - len(rest.pointer) + 1])
+    for k in range(rest.pointer[operator], rest.pointer[operator + 1]):
+        rest.crossed[0] = max(rest.crossed[0], rest.floor[k, course.assignment[operator]])
 
 
 @step
@@ -521,8 +576,9 @@ def _adopt(p: ProblemArrays, course: Course, first: int) -> None:
         for device in range(d):
             course.marks.load[row, device] += course.change[device]
     for row in range(first, (until + GRID - 1) // GRID):
-        _restore(course.ahead, row, course.front)
-        _mark(course.front, course.marks, row)
+        restore(course.ahead, row, course.front)
+        mark(course.front, course.marks, row)
+        outside.adopt(course.outside, row)
     for device in range(d):
         course.change[device] = 0.0
     course.value[CURRENT] = course.trial.makespan[0]
@@ -557,9 +613,10 @@ def find_tails(p: ProblemArrays, course: Course, first: int, last: int, switches
     n, d = p.cost.shape
     in_order = keeps_order(switches)
     row = last // GRID + 1
-    top = min(n, row * GRID) - 1
+    top = min(outside.turns(course.outside, n)[1], row * GRID) - 1
     for device in range(d):
-        course.following[device] = course.marks.behind[row, device] if row < len(course.marks.behind) else 0.0
+        known = row < len(course.marks.behind)
+        course.following[device] = course.marks.behind[row, device] if known else outside.behind(course.outside, device)
     reach = first
     for k in range(top, -1, -1):
         i = course.order[k]
@@ -574,7 +631,8 @@ def find_tails(p: ProblemArrays, course: Course, first: int, last: int, switches
             tail = max(tail, transfer + p.cost[j, other] + course.tail[j])
         if tail != course.tail[i] or k <= last:
             for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
-                reach = min(reach, course.turn[p.predecessor[m]])
+                if course.turn[p.predecessor[m]] >= 0:
+                    reach = min(reach, course.turn[p.predecessor[m]])
         course.tail[i] = tail
         course.following[a] = p.cost[i, a] + tail
         if k % GRID == 0:
@@ -594,19 +652,16 @@ def find_chain(p: ProblemArrays, course: Course) -> None:
     """Bring the critical chain up to date."""
     if course.counts[CHAIN] >= 0:
         return
-    i = course.order[len(course.order) - 1]
-    for k in range(len(course.order)):
-        if course.now.finish[course.order[k]] > course.now.finish[i]:
-            i = course.order[k]
+    i, low = _last(course, course.outside), outside.turns(course.outside, len(course.order))[0]
     count, first = 0, 0
-    while i >= 0:
+    while i >= 0 and course.turn[i] >= low:
         course.chain[count], course.block[count] = i, first
         count += 1
         device, begin, before = course.assignment[i], course.now.begin[i], -1
         k = course.turn[i] - 1
-        while k >= 0 and course.assignment[course.order[k]] != device:
+        while k >= low and course.assignment[course.order[k]] != device:
             k -= 1
-        if k >= 0 and course.now.finish[course.order[k]] == begin:
+        if k >= low and course.now.finish[course.order[k]] == begin:
             before = course.order[k]
         else:
             first = count
@@ -615,6 +670,23 @@ def find_chain(p: ProblemArrays, course: Course) -> None:
                     before = p.predecessor[m]
         i = before
     course.counts[CHAIN] = count
+
+
+@step
+def _last(course: Course, rest: Outside | None) -> int:
+    """The last operator of the plan; in a window the one from whose finish on it takes longest."""
+    i = course.order[len(course.order) - 1]
+    if rest is None:
+        for k in range(len(course.order)):
+            if course.now.finish[course.order[k]] > course.now.finish[i]:
+                i = course.order[k]
+        return int(i)
+    latest = -1.0
+    for k in range(rest.turns[0], rest.turns[1]):
+        j = course.order[k]
+        if course.now.finish[j] + course.tail[j] >= latest:
+            i, latest = j, course.now.finish[j] + course.tail[j]
+    return int(i)
 
 
 # Operators may run beside each other, and start some time after what they wait for: each step goes to whatever ended
@@ -649,19 +721,25 @@ def _find_chain_by_events(p: ProblemArrays, course: Course) -> None:
 def sort(p: ProblemArrays, course: Course, switches: Switches) -> None:
     """Bring the plan into the order in which its operators finish, and simulate it again if that changes it."""
     course.counts[SORTED] = course.counts[KEPT]
-    moved = False
-    for k in range(1, len(course.order)):
+    moved, (low, end) = False, outside.turns(course.outside, len(course.order))
+    for k in range(low + 1, end):
         i, m = course.order[k], k
-        while m > 0 and course.now.finish[course.order[m - 1]] > course.now.finish[i]:
+        while m > low and course.now.finish[course.order[m - 1]] > course.now.finish[i]:
             course.order[m] = course.order[m - 1]
             m -= 1
         course.order[m] = i
         moved = moved or m < k
     if moved:
-        for k in range(len(course.order)):
+        for k in range(low, end):
             course.turn[course.order[k]] = k
         _again(p, course, switches)
         _compare(course)
+
+
+@lean
+def sort_now(p: ProblemArrays, course: Course, switches: Switches) -> None:
+    """As :func:`sort`, for Python."""
+    sort(p, course, switches)
 
 
 @step
@@ -676,8 +754,8 @@ def put(p: ProblemArrays, course: Course, count: int, operator: int, device: int
     """Put an operator on a device that can run it, as number ``count`` of a change."""
     course.moved[count] = operator
     course.before[count] = course.assignment[operator]
-    course.change[course.assignment[operator]] -= _load(p, operator, course.assignment[operator], switches)
-    course.change[device] += _load(p, operator, device, switches)
+    course.change[course.assignment[operator]] -= load_of(p, operator, course.assignment[operator], switches)
+    course.change[device] += load_of(p, operator, device, switches)
     _reload(course, operator, device)
 
 
@@ -688,6 +766,7 @@ def _reload(course: Course, operator: int, device: int) -> None:
     course.held[before] -= course.weight[operator] - present(course.shared, course.assignment, operator, before, n)
     course.held[device] += course.weight[operator] - present(course.shared, course.assignment, operator, device, n)
     course.assignment[operator] = device
+    outside.bring(course.outside, course.now.arrived, operator, device)
 
 
 @step

@@ -21,7 +21,7 @@ from hetgym._kernels.records import record
 from hetgym._types import FloatArray, IntArray
 from hetgym.problem import Problem, ProblemArrays
 from hetgym.search import course as courses
-from hetgym.search import regions, sum_tree
+from hetgym.search import outside, regions, sum_tree
 from hetgym.search.course import Course
 from hetgym.search.moves import draw
 from hetgym.sim.kernel import Switches, keeps_order
@@ -88,9 +88,15 @@ def new_proposals(problem: Problem, network: Network | None = None, rows: int = 
         network: without one, proposals only keep rows.
         rows, every: most rows kept for training, and the number of regions for each.
     """
+    n, d = problem.cost.shape
+    return sized_proposals(n, d, network, rows, every)
+
+
+def sized_proposals(n: int, d: int, network: Network | None = None, rows: int = 0, every: int = 1) -> Proposals:
+    """As :func:`new_proposals`, for n operators and d devices."""
     network = network or NONE
     used = len(network.bias) > 0 or rows > 0
-    n, d = problem.cost.shape if used else (0, 0)
+    n, d = (n, d) if used else (0, 0)
     known = {
         "enter": np.ascontiguousarray(network.enter, np.float64),
         "bias": np.ascontiguousarray(network.bias, np.float64),
@@ -144,7 +150,7 @@ def propose(
             before = sum_tree.weight_of(guide.tree, leaf)
             now = judge(p, course, guide, leaf, sharpness, heat, switches)
             if now > 0.0:
-                seed, device = leaf // d, leaf % d
+                seed, device = _operator(course, leaf // d), leaf % d
                 doublings = _draw_size(guide, rng.random() * now, most)
                 if now >= before * rng.random():
                     break
@@ -188,13 +194,20 @@ def _bring_up_to_date(
     p: ProblemArrays, course: Course, guide: Proposals, sharpness: float, heat: float, switches: Switches
 ) -> None:
     """Judge the next pair in turn, and all of them at the beginning."""
-    pairs = p.cost.size
+    low, end = outside.turns(course.outside, len(course.order))
+    pairs = (end - low) * p.cost.shape[1]
     if guide.counts[NEXT] < 0:
         for leaf in range(pairs):
             judge(p, course, guide, leaf, sharpness, heat, switches)
         guide.counts[NEXT] = 0
     judge(p, course, guide, guide.counts[NEXT], sharpness, heat, switches)
     guide.counts[NEXT] = (guide.counts[NEXT] + 1) % pairs
+
+
+@inlined
+def _operator(course: Course, number: int) -> int:
+    """The operator of a pair; those outside a window have none."""
+    return outside.turns(course.outside, len(course.order))[0] + number
 
 
 @step
@@ -205,7 +218,7 @@ def judge(
 
     All are raised to the power ``sharpness``.
     """
-    i, device = leaf // p.cost.shape[1], leaf % p.cost.shape[1]
+    i, device = _operator(course, leaf // p.cost.shape[1]), leaf % p.cost.shape[1]
     total = 0.0
     if device != course.assignment[i] and p.cost[i, device] < np.inf:
         look(p, course, guide, i, device, heat, switches)
@@ -282,7 +295,8 @@ def look(
     A transfer has *room* if its data wait for their reader, or their reader's finish may be later. The time that a
     shorter one saves is the more *relief*, the less room it has; the time beyond its room of a longer one is *delay*.
     """
-    x, n, d = guide.inputs, p.cost.shape[0], p.cost.shape[1]
+    x, n, d = guide.inputs, outside.operators(course.outside, p.cost.shape[0]), p.cost.shape[1]
+    end = outside.turns(course.outside, n)[1]
     a, i = course.assignment[operator], operator
     makespan = course.value[courses.CURRENT]
     unit = n / (makespan * d)
@@ -314,7 +328,8 @@ def look(
         gained, lost = _relief_and_delay(shorter, room, unit)
         relief, delay, longest = relief + gained, delay + lost, max(longest, lost)
         here, there, neighbours = here + (other == a), there + (other == device), neighbours + 1
-    load_here, load_there = course.marks.load[0, a], course.marks.load[0, device]
+    load_here = course.marks.load[0, a] + outside.before(course.outside, a)
+    load_there = course.marks.load[0, device] + outside.before(course.outside, device)
     x[0] = _soft((run + saved) * unit)
     x[1] = _soft(run * unit)
     x[2] = _soft(saved * unit)
@@ -341,12 +356,12 @@ def look(
         first = max(0, course.turn[i] // courses.GRID - 1)
         behind = first + 3
         window = (
-            course.now.finish[course.order[min(n, behind * courses.GRID) - 1]]
+            course.now.finish[course.order[min(end, behind * courses.GRID) - 1]]
             - course.now.finish[course.order[first * courses.GRID]]
         )
         busy = course.marks.load[first, device]
-        if behind < len(course.marks.load):
-            busy -= course.marks.load[behind, device]
+        later = behind < len(course.marks.load)
+        busy -= course.marks.load[behind, device] if later else outside.rest(course.outside, device)
         x[21] = min(2.0, busy / max(window, 1e-9 * makespan))
         x[22] = _soft((window - busy - p.cost[i, device]) * unit)
     x[23] = _soft((run + relief - delay) * unit)

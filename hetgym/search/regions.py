@@ -10,6 +10,7 @@ from hetgym._kernels.draws import Random
 from hetgym._kernels.jit import step
 from hetgym.problem import ProblemArrays
 from hetgym.search import course as courses
+from hetgym.search import outside
 from hetgym.search.moves import draw, draw_neighbour
 from hetgym.search.walk import turns_between
 from hetgym.sim.kernel import Switches, keeps_order
@@ -33,9 +34,10 @@ NEAR = 8  # Most turns between the operators with which the two regions begin, a
 def draw_pair(p: ProblemArrays, course: courses.Course, rng: Random) -> tuple[int, int]:
     """A random operator and another device, by :data:`PAIRS` and :data:`GUIDED`; -1 twice if the draw gave none."""
     n, d = p.cost.shape
+    low, end = outside.turns(course.outside, n)
     seed, device, best = -1, -1, -np.inf
     for _ in range(PAIRS if rng.random() < GUIDED else 1):
-        i, other = draw(rng, n), draw(rng, d - 1)
+        i, other = low + draw(rng, end - low), draw(rng, d - 1)
         other += other >= course.assignment[i]
         if p.cost[i, other] < np.inf:
             saved = saving(p, course, i, other)
@@ -90,6 +92,7 @@ def _move(
 
     All but the seed come from the device ``origin``, or, if that is -1, from any other one.
     """
+    low, end = outside.turns(course.outside, len(course.order))
     course.inside[seed] = True
     courses.put(p, course, first, seed, device, switches)
     count = first + 1
@@ -97,7 +100,7 @@ def _move(
         if count - first == size:
             break
         j = draw_neighbour(p, rng, course.moved[first + draw(rng, count - first)])
-        if j < 0 or course.inside[j] or course.assignment[j] == device or p.cost[j, device] == np.inf:
+        if j < low or j >= end or course.inside[j] or course.assignment[j] == device or p.cost[j, device] == np.inf:
             continue
         if origin < 0 or course.assignment[j] == origin:
             course.inside[j] = True
@@ -109,9 +112,10 @@ def _move(
 @step
 def _near(p: ProblemArrays, course: courses.Course, rng: Random, seed: int, device: int, to: int) -> int:
     """An operator of a device, near another one in the order, that stayed there and can go elsewhere; -1 if none."""
+    low, end = outside.turns(course.outside, len(course.order))
     for _ in range(NEAR):
         k = course.turn[seed] + draw(rng, 2 * NEAR + 1) - NEAR
-        j = course.order[min(max(k, 0), len(course.order) - 1)]
+        j = course.order[min(max(k, low), end - 1)]
         if course.assignment[j] == device and not course.inside[j] and p.cost[j, to] < np.inf:
             return int(j)
     return -1
@@ -146,7 +150,7 @@ def span(p: ProblemArrays, course: courses.Course, count: int) -> tuple[int, int
         first, last = min(first, course.turn[i]), max(last, course.turn[i])
         for m in range(p.predecessor_pointer[i], p.predecessor_pointer[i + 1]):
             first = min(first, course.turn[p.predecessor[m]])  # its transfer goes elsewhere
-    return first, last
+    return max(0, first), last
 
 
 @step
@@ -183,9 +187,18 @@ def draw_shift(
 @step
 def draw_turn(p: ProblemArrays, course: courses.Course, rng: Random) -> tuple[int, int]:
     """The turn of a random operator, and a random one between those of its neighbours."""
-    operator = draw(rng, len(course.order))
-    low, high = turns_between(p, course.turn, operator)
+    first, end = outside.turns(course.outside, len(course.order))
+    operator = first + draw(rng, end - first)
+    low, high = _turns_between(p, course, operator)
     return int(course.turn[operator]), low + draw(rng, high - low + 1)
+
+
+@step
+def _turns_between(p: ProblemArrays, course: courses.Course, operator: int) -> tuple[int, int]:
+    """The first and the last turn that an operator can have between its predecessors and its successors."""
+    first, end = outside.turns(course.outside, len(course.order))
+    low, high = turns_between(p, course.turn, operator)
+    return max(low, first), min(high, end - 1)
 
 
 @step
@@ -209,7 +222,7 @@ def chain_turn(p: ProblemArrays, course: courses.Course, place: int, begin: bool
     while end + 1 < count and course.block[end + 1] == first:
         end += 1
     operator = course.chain[place]
-    low, high = turns_between(p, course.turn, operator)
+    low, high = _turns_between(p, course, operator)
     to = course.turn[course.chain[end if begin else first]]
     return int(course.turn[operator]), int(min(max(to, low), high))
 

@@ -4,6 +4,7 @@ import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from time import perf_counter
 from types import FrameType
 from typing import NamedTuple
@@ -20,6 +21,8 @@ from hetgym.schedule import Schedule
 from hetgym.sim import Runtime
 
 SLICE = 20_000  # Largest number of operators placed between two readings of the clock
+BEGINNING = 0.5  # Share of the time after which a search that is beginning tries no further start
+
 LEAST = 1_000  # Smallest such number, however little time is left: a reading costs as much as placing about a hundred
 
 
@@ -161,14 +164,44 @@ def ended_by_interrupt() -> Iterator[Interrupts]:
         _interrupts = outer
 
 
+_until: ContextVar[float] = ContextVar("until", default=np.inf)  # see `beginning`, on the clock [s]
+
+
 @contextmanager
 def searching() -> Iterator[Callable[[], bool]]:
     """Within, a search is under way that Ctrl-C may end; yields a function that says whether it should end."""
     outer, _interrupts.searching = _interrupts.searching, True
     try:
-        yield lambda: _interrupts.came
+        yield lambda: _interrupts.came or clock() >= _until.get()
     finally:
         _interrupts.searching = outer
+
+
+_tell: ContextVar[Callable[[float], None]] = ContextVar("tell", default=lambda makespan: None)
+
+
+@contextmanager
+def watched(tell: Callable[[float], None]) -> Iterator[None]:
+    """Within, searches tell the makespan of their best plan so far, whenever it has become shorter [s]."""
+    token = _tell.set(tell)
+    try:
+        yield
+    finally:
+        _tell.reset(token)
+
+
+@contextmanager
+def beginning(began: float, seconds: float | None) -> Iterator[None]:
+    """Within, a search begins: after :data:`BEGINNING` of its time :func:`searching` says that it should end.
+
+    Args:
+        began: time from which the seconds count, on the :func:`clock`.
+    """
+    token = _until.set(np.inf if seconds is None else began + BEGINNING * seconds)
+    try:
+        yield
+    finally:
+        _until.reset(token)
 
 
 def searched(name: str, budget: int, seconds: float | None, begin: Callable[[], Search]) -> Schedule:
@@ -183,7 +216,8 @@ def searched(name: str, budget: int, seconds: float | None, begin: Callable[[], 
         ConfigError: a negative budget, or a time that is not positive.
     """
     began = check_limits(name, budget, seconds)
-    search = begin()
+    with beginning(began, seconds):
+        search = begin()
     run(search, budget, seconds, began=began)
     return search.schedule()
 
@@ -203,7 +237,7 @@ def run(
     """
     begin = clock() if began is None else began
     curve = [(search.placed, 0.0 if began is None else clock() - begin, search.makespan)]
-    part, total = -(-budget // points), budget
+    part, total, told = -(-budget // points), budget, np.inf
     with searching() as ended:
         while search.placed < budget and not search.finished and not ended():
             placed, before = curve[-1][:2]
@@ -216,4 +250,7 @@ def run(
                 part = max(1, min(-(-budget // points), SLICE, max(LEAST, int(rate * left))))
             search.advance(min(budget, placed + part), total)
             curve.append((search.placed, clock() - begin, search.makespan))
+            if search.makespan < told:
+                told = search.makespan
+                _tell.get()(told)
     return curve

@@ -15,7 +15,7 @@ import numpy as np
 sys.path.pop(0)  # this folder, beside which another hetgym may lie
 
 import hetgym  # noqa: E402
-from hetgym.baselines.region_annealing import RegionAnnealing  # noqa: E402
+from hetgym.baselines.region_search import RegionAnnealing  # noqa: E402
 from hetgym.search import search
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 
 from hetgym import ConfigError, Problem, Runtime, UnknownName
 from hetgym.baselines import get, heft, single_device
-from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.region_search import RegionAnnealing
 from hetgym.planning.timeline import with_times
 from hetgym.schedule import Schedule
 from hetgym.search.search import run

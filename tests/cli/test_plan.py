@@ -165,6 +165,8 @@ def test_dims_may_be_joined_by_commas_or_repeated() -> None:
         (["--planner", "pipedream"], "No such option: --planner"),
         (["--global-batch", "8"], "No such option: --global-batch"),
         (["--schedulers", "heft", "--budget", "1s"], "--budget is for the search, which --schedulers replaces"),
+        (["--schedulers", "heft", "--ray"], "--ray is for the search, which --schedulers replaces"),
+        (["--ray"], "operators, and problems of fewer than 2,000 are not searched in windows"),
     ],
 )
 def test_options_of_other_commands_are_refused(tmp_path: Path, words: list[str], message: str) -> None:

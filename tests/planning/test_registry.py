@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,7 @@ def test_the_table_is_complete() -> None:
         assert all(f"{option}={value}" in row.summary for option, value in row.options.items())
         assert pickle.loads(pickle.dumps(row)) == row
         if row.search is not None:
-            assert issubclass(resolve(row.search), Search)
+            assert isinstance(resolve(row.search)(textbook("topcuoglu")), Search)
 
 
 @pytest.fixture
@@ -462,3 +463,16 @@ def test_options_are_checked_before_anything_runs(text: str) -> None:
 def test_names_leave_separators_alone(name: str) -> None:
     with pytest.raises(ConfigError, match="neither ':' nor ','"):
         register(name, kind="trivial", citation="here", complexity="O(n)")(lambda problem: None)
+
+
+def test_a_scheduler_whose_time_explodes_refuses_large_problems() -> None:
+    row, problem = replace(get("heft"), largest=9), textbook("topcuoglu")
+    with pytest.raises(ConfigError, match="^'heft' takes too long for 10 operators"):
+        row(problem)
+    assert replace(row, largest=10)(problem).makespan == replace(row, largest=None)(problem).makespan == 80.0
+
+
+def test_networks_that_look_at_the_graph_before_each_decision_have_a_largest_size() -> None:
+    limited = {row.name for row in rows() if row.largest is not None}
+    assert {"giph", "l2d", "readys", "placeto", "maskable-ppo-graph", "dispatch"} <= limited
+    assert not limited & {"heft", "portfolio", "place-v2", "gnn-v1"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from steps import callable_step
 
 from hetgym import Problem, Runtime, simulate, validate
-from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.region_search import RegionAnnealing
 from hetgym.search import course, proposals, regions, sum_tree
 from hetgym.sim import PRESETS
 from hetgym.workloads import RandomMix

@@ -63,3 +63,33 @@ def test_an_interrupt_ends_the_search_where_that_was_asked_for() -> None:
     with searching.ended_by_interrupt() as interrupts, pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)  # while nothing is searched
     assert not interrupts.came
+
+
+def test_a_search_that_is_beginning_should_end_after_half_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 10.0
+    monkeypatch.setattr(searching, "clock", lambda: now)
+    with searching.beginning(10.0, 4.0), searching.searching() as ended:
+        assert not ended()
+        now = 12.0
+        assert ended()
+    with searching.beginning(10.0, None), searching.searching() as ended:
+        assert not ended()
+    with searching.searching() as ended:
+        assert not ended()  # a search under way ends by its own clock
+
+
+class Falling(Clockwork):
+    """A search that finds a shorter plan in every second part."""
+
+    def advance(self, target: int, total: int) -> None:
+        super().advance(target, total)
+        self.makespan = 10.0 - len(self.parts) // 2
+
+
+def test_shorter_plans_are_told() -> None:
+    told: list[float] = []
+    with searching.watched(told.append):
+        searching.run(Falling(), 600, None, points=5)
+    assert told == [9.0, 8.0, 7.0]
+    searching.run(Falling(), 600, None, points=5)
+    assert len(told) == 3

@@ -22,13 +22,14 @@ from gymnasium.utils import seeding
 from hetgym._kernels import blanks
 from hetgym._kernels import records as records
 from hetgym._kernels.threads import cores, share
+from hetgym._memory import check_memory
 from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.envs.core.arguments import Arguments
 from hetgym.envs.core.illegal import Legality, Rule, stream_of
 from hetgym.envs.core.kinds import IDS
 from hetgym.envs.core.replay import Replay, recorded
 from hetgym.envs.core.sources import Source
-from hetgym.envs.core.spaces import Actions, Level, Reward, blank, level_space
+from hetgym.envs.core.spaces import Actions, Level, Reward, blank, bytes_of, level_space
 from hetgym.errors import ConfigError, shown, suggestion
 
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
@@ -135,7 +136,13 @@ class Lanes(abc.ABC):
         self.action_space: spaces.Discrete = Actions(actions)
         shown = tuple(space) if level == "graph" else self.narrow
         kept = tuple(space) if hidden else shown
-        self.arrays: dict[str, npt.NDArray[Any]] = blank(spaces.Dict({key: space[key] for key in kept}), count)
+        made = spaces.Dict({key: space[key] for key in kept})
+        check_memory(
+            f"observations of {count} episode{'s' if count > 1 else ''}",
+            bytes_of(made, count),
+            "use fewer lanes or smaller problems, or observation='candidates'",
+        )
+        self.arrays: dict[str, npt.NDArray[Any]] = blank(made, count)
         self._shown = {key: self.arrays[key] for key in shown}
         self.mask: npt.NDArray[np.int8] = self.arrays["action_mask"]
         self.reward: FloatArray = np.zeros(count)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
+from hetgym._sums import summed
 from hetgym.envs.core.features import Column
 from hetgym.envs.core.padding import GraphPadding
 from hetgym.envs.core.scaling import CLIP
@@ -111,6 +112,14 @@ def level_space(space: spaces.Dict, narrow: Sequence[str], level: str, kind: str
 def shape_of(space: spaces.Dict, key: str) -> tuple[int, ...]:
     """The shape of a key's arrays."""
     return space[key].shape or ()
+
+
+def bytes_of(space: spaces.Dict, count: int) -> float:
+    """Size of the arrays of :func:`blank` [byte]."""
+    each = (
+        float(np.prod(shape_of(space, key), dtype=np.float64)) * np.dtype(space[key].dtype).itemsize for key in space
+    )
+    return count * summed(each)
 
 
 def blank(space: spaces.Dict, *count: int) -> dict[str, npt.NDArray[Any]]:

@@ -11,7 +11,7 @@ import pytest
 import hetgym
 from hetgym import Problem, Schedule
 from hetgym._kernels.draws import new_draws
-from hetgym.baselines.region_annealing import RegionAnnealing
+from hetgym.baselines.region_search import RegionAnnealing
 from hetgym.envs import MOVE_FEATURES, PLAN_FEATURES
 from hetgym.envs.place.observation import OperatorColumn
 from hetgym.errors import ConfigError, HetgymError

@@ -1,0 +1,122 @@
+"""Surrogate annealing: large problems are searched under the nearest runtime without events first.
+
+Under an event-loop runtime a price launches all operators behind the change, event by event. The nearest runtime
+without events (one stream, the order of the plan, no time to enter partitions) can be searched in windows, at a small
+fraction of the cost. Its plan is then run under the true one, unchanged and replayed (:func:`hetgym.planning.replay`);
+the shortest plan is where the search under the true runtime begins.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from hetgym._types import FloatArray
+from hetgym.baselines.region_search import LARGE, RegionAnnealing
+from hetgym.baselines.window_annealing import annealing
+from hetgym.baselines.window_executors import WindowExecutor
+from hetgym.errors import OutOfMemory
+from hetgym.planning import capacity
+from hetgym.planning.starts import WORK, replay
+from hetgym.planning.timeline import with_times
+from hetgym.problem import Problem
+from hetgym.schedule import Schedule
+from hetgym.search.proposals import Network
+from hetgym.search.search import Search
+from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
+
+SHARE = 0.6  # Share of the budget that the nearest runtime without events gets
+
+
+class SurrogateAnnealing(Search):
+    """Region annealing under the nearest runtime without events, then under the true one; see the module.
+
+    Args:
+        start: the schedule that is improved, or the name of its scheduler, see
+            :func:`~hetgym.baselines.region_annealing.region_annealing`.
+        network: a network that proposes regions.
+        work: spent on the start, see :func:`~hetgym.planning.starts.best_start`.
+        executor: anneals windows, see :class:`~hetgym.baselines.window_annealing.WindowAnnealing`. The search under the
+            true runtime does not use it.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        start: str | Schedule = "best",
+        seed: int = 0,
+        runtime: str | Runtime = "framework",
+        network: Network | None = None,
+        work: float = WORK,
+        executor: WindowExecutor | None = None,
+    ) -> None:
+        self.problem, self.seed, self.network = problem, seed, network
+        self.runtime = replace(as_runtime(runtime), noise=0.0, seed=0)
+        self.leg: RegionAnnealing = annealing(
+            problem, start, seed, runtime=nearest(self.runtime), network=network, work=work, executor=executor
+        )
+        self.first = self._run(self.leg.first)
+        self.before, self.true = 0, False
+        self._note()
+
+    def _run(self, *plans: Schedule) -> Schedule:
+        """The shortest of plans, unchanged and replayed, under the true runtime; one that fits if there is one."""
+        found = [with_times(self.problem, plan, self.runtime) for plan in plans]
+        found += (replay(self.problem, plan, self.runtime) for plan in plans)
+        return min(found, key=lambda plan: (self._lacks(plan).any(), plan.makespan))
+
+    def _lacks(self, plan: Schedule) -> FloatArray:
+        """What each device lacks for a plan, [d] [byte]."""
+        if capacity.limited(self.problem, self.runtime):
+            return capacity.missing(self.problem, plan, self.runtime)
+        return np.zeros(self.problem.num_devices)
+
+    def _note(self) -> None:
+        self.placed, self.finished = self.before + self.leg.placed, self.leg.finished
+        known = np.inf if self._lacks(self.first).any() else self.first.makespan
+        self.makespan = self.leg.makespan if self.true else known
+
+    def advance(self, target: int, total: int) -> None:
+        """Search until the target is reached; see :meth:`Search.advance`."""
+        end = total if self.true else int(SHARE * total)
+        if self.placed < end:
+            self.leg.advance(min(target, end) - self.before, end - self.before)
+            self._note()
+        if self.placed >= end and not self.true:
+            self._continue()
+            self.advance(target, total)
+
+    def _continue(self) -> None:
+        """Search under the true runtime from now on."""
+        start, self.before, self.true = self._found(), self.placed, True
+        self.leg = annealing(self.problem, start, self.seed, runtime=self.runtime, network=self.network)
+        self._note()
+
+    def _found(self) -> Schedule:
+        """The best plan so far, which need not fit."""
+        plans = [self.first]
+        with suppress(OutOfMemory):
+            plans.append(self.leg.schedule())
+        return self._run(*plans)
+
+    def schedule(self) -> Schedule:
+        """The best schedule so far."""
+        if self.true:
+            return self.leg.schedule()
+        found = self._found()
+        if (lacks := self._lacks(found)).any():
+            raise capacity.nothing_fits(self.problem, lacks)
+        return found
+
+
+def nearest(runtime: Runtime) -> Runtime:
+    """The nearest runtime without events: one operator at a time on a device, in the order of the plan."""
+    return replace(runtime, streams=1, overlap=0.0, order="fixed", partitions=False)
+
+
+def pays(problem: Problem, runtime: Runtime) -> bool:
+    """True for large problems under event-loop runtimes."""
+    return problem.num_operators >= LARGE and not runtime.keeps_order
