@@ -7,15 +7,12 @@ gain more from several plans whose best blocks come together (:mod:`hetgym.searc
 from dataclasses import replace
 from operator import attrgetter
 
-from hetgym.baselines.window_annealing import annealing
-from hetgym.baselines.window_executors import WindowExecutor
-from hetgym.planning.starts import WORK
+from hetgym.baselines.window_annealing import OWN, Resources, annealing
 from hetgym.planning.timeline import as_run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.search import course as courses
 from hetgym.search import splices
-from hetgym.search.proposals import Network
 from hetgym.search.search import Search
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
@@ -36,9 +33,7 @@ class SplicedAnnealing(Search):
     Args:
         start: the schedule that is improved, or the name of its scheduler, see
             :func:`~hetgym.baselines.region_annealing.region_annealing`.
-        network: a network that proposes regions.
-        work: spent on the start, see :func:`~hetgym.planning.starts.best_start`.
-        executor: anneals windows, see :class:`~hetgym.baselines.window_annealing.WindowAnnealing`.
+        resources: the network, work for the start, and executor.
 
     Attributes:
         leg: the search that is under way.
@@ -51,14 +46,12 @@ class SplicedAnnealing(Search):
         start: str | Schedule = "best",
         seed: int = 0,
         runtime: str | Runtime = "classic",
-        network: Network | None = None,
-        work: float = WORK,
-        executor: WindowExecutor | None = None,
+        resources: Resources = OWN,
     ) -> None:
         self.problem = problem
         self.runtime = replace(as_runtime(runtime), noise=0.0, seed=0)
         self.found: list[Schedule] = []
-        self.leg = annealing(problem, start, seed, runtime=self.runtime, network=network, work=work, executor=executor)
+        self.leg = annealing(problem, start, seed, runtime=self.runtime, resources=resources)
         self.start = self.leg.first
         self.before = self.ended = 0
         self._note()

@@ -15,15 +15,13 @@ import numpy as np
 
 from hetgym._types import FloatArray
 from hetgym.baselines.region_search import LARGE, RegionAnnealing
-from hetgym.baselines.window_annealing import annealing
-from hetgym.baselines.window_executors import WindowExecutor
+from hetgym.baselines.window_annealing import OWN, Resources, annealing
 from hetgym.errors import OutOfMemory
 from hetgym.planning import capacity
-from hetgym.planning.starts import WORK, replay
+from hetgym.planning.starts import replay
 from hetgym.planning.timeline import with_times
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
-from hetgym.search.proposals import Network
 from hetgym.search.search import Search
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
@@ -37,10 +35,7 @@ class SurrogateAnnealing(Search):
     Args:
         start: the schedule that is improved, or the name of its scheduler, see
             :func:`~hetgym.baselines.region_annealing.region_annealing`.
-        network: a network that proposes regions.
-        work: spent on the start, see :func:`~hetgym.planning.starts.best_start`.
-        executor: anneals windows, see :class:`~hetgym.baselines.window_annealing.WindowAnnealing`. The search under the
-            true runtime does not use it.
+        resources: the network, work for the start, and executor, which the search under the true runtime does not use.
     """
 
     def __init__(
@@ -49,15 +44,11 @@ class SurrogateAnnealing(Search):
         start: str | Schedule = "best",
         seed: int = 0,
         runtime: str | Runtime = "framework",
-        network: Network | None = None,
-        work: float = WORK,
-        executor: WindowExecutor | None = None,
+        resources: Resources = OWN,
     ) -> None:
-        self.problem, self.seed, self.network = problem, seed, network
+        self.problem, self.seed, self.resources = problem, seed, resources
         self.runtime = replace(as_runtime(runtime), noise=0.0, seed=0)
-        self.leg: RegionAnnealing = annealing(
-            problem, start, seed, runtime=nearest(self.runtime), network=network, work=work, executor=executor
-        )
+        self.leg: RegionAnnealing = annealing(problem, start, seed, runtime=nearest(self.runtime), resources=resources)
         self.first = self._run(self.leg.first)
         self.before, self.true = 0, False
         self._note()
@@ -92,7 +83,7 @@ class SurrogateAnnealing(Search):
     def _continue(self) -> None:
         """Search under the true runtime from now on."""
         start, self.before, self.true = self._found(), self.placed, True
-        self.leg = annealing(self.problem, start, self.seed, runtime=self.runtime, network=self.network)
+        self.leg = annealing(self.problem, start, self.seed, runtime=self.runtime, resources=self.resources)
         self._note()
 
     def _found(self) -> Schedule:

@@ -11,6 +11,7 @@ the plan is the same on every machine, for any number of threads, and on a clust
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,15 +42,24 @@ SHORTEST = 20
 UNKNOWN = 2**60  # Budgets beyond this say nothing about how long a search will be
 
 
+class Resources(NamedTuple):
+    """What a search works with; settings of the search itself are elsewhere."""
+
+    network: Network | None = None  # proposes regions
+    work: float = WORK  # spent on the start of a large problem, see `best_start`
+    executor: WindowExecutor | None = None  # anneals windows; by default on the threads of this process
+
+
+OWN = Resources()  # Nothing but the process's own threads
+
+
 class WindowAnnealing(RegionAnnealing):
     """Region annealing in windows, for runtimes without events; see the module.
 
     Args:
         start: the schedule that is improved, or the name of its scheduler, see
             :func:`~hetgym.baselines.region_annealing.region_annealing`.
-        network: a network that proposes regions.
-        work: spent on the start, see :func:`~hetgym.planning.starts.best_start`.
-        executor: anneals the windows of a round; by default on the threads of this process.
+        resources: the network, work for the start, and executor.
 
     Attributes:
         setting: the problem, network and switches that all windows share.
@@ -63,10 +73,9 @@ class WindowAnnealing(RegionAnnealing):
         heat: float | None = None,
         cooling: float = 0.01,
         runtime: str | Runtime = "classic",
-        network: Network | None = None,
-        work: float = WORK,
-        executor: WindowExecutor | None = None,
+        resources: Resources = OWN,
     ) -> None:
+        network, work, executor = resources
         super().__init__(problem, start, seed, heat, cooling, runtime, helped=network is not None, work=work)
         self.executor = executor or Threads()
         self.setting = Setting(problem.arrays, network, self.switches)
@@ -168,12 +177,11 @@ def annealing(
     heat: float | None = None,
     cooling: float = 0.01,
     runtime: str | Runtime = "classic",
-    network: Network | None = None,
-    work: float = WORK,
-    executor: WindowExecutor | None = None,
+    resources: Resources = OWN,
 ) -> RegionAnnealing:
     """Region annealing, in windows where that pays; arguments are those of :class:`WindowAnnealing`."""
     if windowed(problem, runtime):
-        return WindowAnnealing(problem, start, seed, heat, cooling, runtime, network, work, executor)
+        return WindowAnnealing(problem, start, seed, heat, cooling, runtime, resources)
+    network = resources.network
     guide = None if network is None else new_proposals(problem, network)
-    return RegionAnnealing(problem, start, seed, heat, cooling, runtime, guide=guide, work=work)
+    return RegionAnnealing(problem, start, seed, heat, cooling, runtime, guide=guide, work=resources.work)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,6 @@ from hetgym.baselines.window_executors import Setting, WindowExecutor, Work, ann
 from hetgym.errors import ClusterError
 from hetgym.search.window_parcels import Parcel, common, opened, packed
 from hetgym.search.windows import Change, Window
-
-RETRIES = 3  # Number of times that a task is run again whose process or node was lost
 
 TASK = 18_000
 """Operators launched in the time that a task costs the main process, about 3 ms. With w launches in a round, m tasks of
@@ -40,28 +37,21 @@ def windows_on_ray(address: str = _ray.LOCAL) -> Iterator[WindowExecutor]:
         ClusterError: the cluster cannot be joined or worked on.
     """
     with _ray.connect(address) as ray:
-        yield _OnRay(ray)
+        yield _OnRay(ray, _work)
 
 
-class _OnRay:
-    def __init__(self, ray: ModuleType) -> None:
-        self._ray = ray
-        self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_work)
-        self._sent: tuple[Setting, Any] | None = None  # the last setting, and its reference in the object store
-
-    @property
-    def description(self) -> str:
-        return _ray.describe(self._ray)
+class _OnRay(_ray.OnRay):
+    _sent: tuple[Setting, Any] | None = None  # the last setting, and its reference in the object store
 
     def anneal(self, cut: Callable[[int], Window], works: Sequence[Work], setting: Setting) -> list[Change]:
         """Cut windows here, and send each task as soon as its windows are cut."""
         if self._sent is None or self._sent[0] is not setting:
-            self._sent = setting, self._ray.put(setting._replace(p=common(setting.p)))
-        parts = np.array_split(np.arange(len(works)), tasks_of(works, _ray.cores(self._ray)))
-        running = [self._task.remote(self._sent[1], [(packed(cut(int(k))), works[k]) for k in part]) for part in parts]
-        errors = self._ray.exceptions
+            self._sent = setting, self.ray.put(setting._replace(p=common(setting.p)))
+        parts = np.array_split(np.arange(len(works)), tasks_of(works, _ray.cores(self.ray)))
+        running = [self.task.remote(self._sent[1], [(packed(cut(int(k))), works[k]) for k in part]) for part in parts]
+        errors = self.ray.exceptions
         try:
-            found = self._ray.get(running)
+            found = self.ray.get(running)
         except errors.RayTaskError as error:
             raise error.cause from error  # an exception of the worker's own code
         except errors.RayError as error:

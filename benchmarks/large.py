@@ -38,7 +38,7 @@ from hetgym import Problem, Schedule
 from hetgym._kernels.interpreted import compile_at_once
 from hetgym.agents import load
 from hetgym.baselines import get
-from hetgym.baselines.window_annealing import WindowAnnealing
+from hetgym.baselines.window_annealing import Resources, WindowAnnealing
 from hetgym.baselines.window_executors import Setting, Threads, Work
 from hetgym.bench.significance import mean_intervals
 from hetgym.graph import DataflowGraph
@@ -262,7 +262,7 @@ def searched(
 ) -> tuple[Schedule, dict[str, float]]:
     """The plan of a search on some threads, and what it took."""
     threads, network = Watched(count), load("place-v2").network
-    search = WindowAnnealing(problem, start, runtime=runtime, network=network, executor=threads)
+    search = WindowAnnealing(problem, start, runtime=runtime, resources=Resources(network, executor=threads))
     began, busy = time.perf_counter(), time.process_time()
     run(search, launches * problem.num_operators, None)
     took, busy = time.perf_counter() - began, time.process_time() - busy

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
@@ -15,6 +15,8 @@ from hetgym.errors import ClusterError, require
 
 LOCAL = "local"  # Address that starts a new Ray cluster on this machine; the cluster ends with the connection
 
+RETRIES = 3  # Number of times that a task is run again whose process or node was lost
+
 _PACKAGES = ("hetgym", "numpy", "numba")
 """Packages whose versions must agree on all nodes; Ray itself compares its own version and Python's."""
 
@@ -22,6 +24,24 @@ _SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_task_oom_retries": "3"}
 """Ray's settings, unless the environment sets them: by default Ray retries a task that runs out of memory for ever."""
 
 _TIMEOUT = 120.0  # Time for every node of a Ray cluster to start a process and import hetgym [s]
+
+
+class OnRay:
+    """The common part of executors on a cluster.
+
+    Args:
+        ray: the module, connected.
+        work: the function that a task runs.
+    """
+
+    def __init__(self, ray: ModuleType, work: Callable[..., Any]) -> None:
+        self.ray = ray
+        self.task = ray.remote(num_cpus=1, max_retries=RETRIES)(work)
+
+    @property
+    def description(self) -> str:
+        """The size of the cluster, for messages."""
+        return describe(self.ray)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from hetgym.agents.planner import SchedulePlanner, limits
 from hetgym.baselines.region_search import NAME
 from hetgym.baselines.spliced_annealing import SplicedAnnealing
 from hetgym.baselines.surrogate_annealing import SurrogateAnnealing, pays
+from hetgym.baselines.window_annealing import Resources
 from hetgym.baselines.window_executors import WindowExecutor
 from hetgym.errors import ConfigError, shown
 from hetgym.planning.starts import WORK
@@ -102,8 +103,9 @@ class RegionPlanner(SchedulePlanner):
             most = min(MOST, SMALL_EFFORT * square)
             operators = min(most, max(ENOUGH, EFFORT * square)) if seconds is None else 2**62
         kind = SurrogateAnnealing if pays(problem, as_runtime(runtime)) else SplicedAnnealing
+        resources = Resources(self.network, start_work(operators, seconds), executor)
         with beginning(began, seconds):
-            search = kind(problem, start, seed, runtime, self.network, start_work(operators, seconds), executor)
+            search = kind(problem, start, seed, runtime, resources)
         run(search, operators, seconds, began=began)
         found = search.schedule()
         return replace(found, scheduler=self.card.get("name", "region policy")) if found.scheduler == NAME else found

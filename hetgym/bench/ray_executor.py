@@ -19,7 +19,6 @@ from hetgym.planning import Baseline
 from hetgym.problem import Problem
 from hetgym.workloads.packing import pack_problem, unpack_problem
 
-RETRIES = 3  # Number of times that a task is run again whose process or node was lost
 Reference = Any  # A `ray.ObjectRef`, whose type is known only where Ray is installed
 
 
@@ -32,20 +31,13 @@ def on_ray(address: str = _ray.LOCAL) -> Iterator[Executor]:
         ClusterError: the cluster cannot be joined or worked on.
     """
     with _ray.connect(address) as ray:
-        yield _OnRay(ray)
+        yield _OnRay(ray, _work)
 
 
-class _OnRay:
-    def __init__(self, ray: ModuleType) -> None:
-        self._ray = ray
-
-    @property
-    def description(self) -> str:
-        return _ray.describe(self._ray)
-
+class _OnRay(_ray.OnRay):
     def work(self, batches: Iterable[Batch], runtimes: Sequence[str]) -> Iterator[tuple[Batch, Attempts]]:
         """Yield the batches in order; tasks of later problems run while those of one are awaited."""
-        return iter(_Flow(self._ray, batches, runtimes))
+        return iter(_Flow(self.ray, self.task, batches, runtimes))
 
 
 class _Flow:
@@ -55,12 +47,12 @@ class _Flow:
     turn comes, so that one slow scheduler does not delay the others.
     """
 
-    def __init__(self, ray: ModuleType, batches: Iterable[Batch], runtimes: Sequence[str]) -> None:
+    def __init__(self, ray: ModuleType, task: Any, batches: Iterable[Batch], runtimes: Sequence[str]) -> None:
         self._ray = ray
         self._batches = iter(batches)
         self._sent: dict[int, tuple[Baseline, Reference]] = {}
         self._runtimes = tuple(runtimes)
-        self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_work)
+        self._task = task
         self._queue: deque[tuple[Batch, list[Reference]]] = deque()
         self._unfinished: set[Reference] = set()
         self._room = 0
@@ -138,7 +130,7 @@ class _Flow:
         except errors.OutOfMemoryError:
             return Attempt(status="the process that ran it was ended each time because its node ran out of memory")
         except (errors.WorkerCrashedError, errors.NodeDiedError):
-            return Attempt(status=f"the process that ran it was killed or crashed, {RETRIES + 1} times")
+            return Attempt(status=f"the process that ran it was killed or crashed, {_ray.RETRIES + 1} times")
         except errors.RayError as error:
             return Attempt(status=f"the Ray task failed: {_ray.last_line(error)}")
 

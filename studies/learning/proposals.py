@@ -40,6 +40,7 @@ from hetgym.agents.regions.planner import FILES
 from hetgym.baselines import get
 from hetgym.baselines.region_search import HEAT, RegionAnnealing
 from hetgym.baselines.spliced_annealing import SplicedAnnealing
+from hetgym.baselines.window_annealing import Resources
 from hetgym.bench.significance import mean_intervals
 from hetgym.schedule import Schedule
 from hetgym.search import course, search
@@ -130,7 +131,7 @@ def searched(
     began, options = search.clock(), dict(options)
     network = options.pop("network", None)
     if options.pop("spliced", False):
-        spliced = SplicedAnnealing(problem, start, runtime=runtime, network=network)
+        spliced = SplicedAnnealing(problem, start, runtime=runtime, resources=Resources(network))
         search.run(spliced, budget, seconds, began=began)
         return spliced.schedule().makespan / start.makespan, 0, search.clock() - began
     if isinstance(peer := options.pop("peer", None), Peer):
@@ -322,7 +323,7 @@ def splices(runtime: str, budget: float) -> list[dict[str, Any]]:
             began = search.clock()
             found: search.Search
             if spliced:
-                found = SplicedAnnealing(problem, "best", seed, runtime, network)
+                found = SplicedAnnealing(problem, "best", seed, runtime, Resources(network))
             else:
                 found = RegionAnnealing(problem, seed=seed, runtime=runtime, guide=new_proposals(problem, network))
             search.run(found, 2**62, budget, began=began)

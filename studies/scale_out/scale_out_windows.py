@@ -21,7 +21,7 @@ from typing import Any
 from hetgym import _ray
 from hetgym.agents.pretrained import load
 from hetgym.baselines import get
-from hetgym.baselines.window_annealing import STINT, WindowAnnealing
+from hetgym.baselines.window_annealing import STINT, Resources, WindowAnnealing
 from hetgym.baselines.window_cluster import tasks_of
 from hetgym.baselines.window_executors import Threads, Work, anneal_window
 from hetgym.errors import size
@@ -75,7 +75,9 @@ def measured(operators: int, cores: int, ray: Any) -> dict[str, Any]:
     """A search of a few rounds as long as those of a long one, and its speed-up on some cores."""
     problem, watched = random_problem(operators, 4), Watched()
     start = get("heft")(problem, "links")
-    search = WindowAnnealing(problem, start, runtime="links", network=load("place-v2").network, executor=watched)
+    search = WindowAnnealing(
+        problem, start, runtime="links", resources=Resources(load("place-v2").network, executor=watched)
+    )
     total = 10 * STINT * operators  # the least in which stints are as long as they get
     began = process_time()
     while watched.rounds < 6:
@@ -101,7 +103,9 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=64, help="of the cluster on paper")
     options = parser.parse_args()
     small = random_problem(3000, 4)
-    search = WindowAnnealing(small, "heft", runtime="links", network=load("place-v2").network, executor=Watched())
+    search = WindowAnnealing(
+        small, "heft", runtime="links", resources=Resources(load("place-v2").network, executor=Watched())
+    )
     run(search, 60_000, None)  # loads kernels
     with _ray.connect() as ray:
         rows = list(map(partial(measured, cores=options.cores, ray=ray), options.sizes))

@@ -16,7 +16,7 @@ import pytest
 from hetgym import Problem, Schedule, plan
 from hetgym.agents.pretrained import load
 from hetgym.baselines import window_cluster
-from hetgym.baselines.window_annealing import WindowAnnealing
+from hetgym.baselines.window_annealing import Resources, WindowAnnealing
 from hetgym.baselines.window_cluster import tasks_of, windows_on_ray
 from hetgym.baselines.window_executors import Setting, Threads, Work, anneal_window
 from hetgym.errors import ClusterError, ConfigError
@@ -62,7 +62,7 @@ class Posted(Threads):
 
 def plan_of(problem: Problem, executor: Any, runtime: str | Runtime = "links", budget: int = 200_000) -> Schedule:
     search = WindowAnnealing(
-        problem, "heft", runtime=runtime, network=load("place-v2").network, work=0.01, executor=executor
+        problem, "heft", runtime=runtime, resources=Resources(load("place-v2").network, 0.01, executor)
     )
     run(search, budget, None)
     return search.schedule()
@@ -83,7 +83,7 @@ def test_a_parcel_opens_as_the_window_that_it_was(kind: str) -> None:
 
 
 def test_parcels_leave_out_what_can_be_made_elsewhere() -> None:
-    search = WindowAnnealing(drawn(), "heft", runtime="links", executor=Threads(1))
+    search = WindowAnnealing(drawn(), "heft", runtime="links", resources=Resources(executor=Threads(1)))
     window = search.cutter.cut(search.cutter.survey([(512, 1024)]), 0)
     assert len(pickle.dumps(packed(window), 5)) < 0.6 * len(pickle.dumps(window, 5))
     kept = common(search.problem.arrays)
@@ -94,7 +94,7 @@ def test_windows_share_tasks_where_tasks_are_short() -> None:
     def works(count: int, launches: int) -> list[Work]:
         return [Work(0, launches, 1.0, search_mix)] * count
 
-    search_mix = WindowAnnealing(drawn(), "heft", executor=Threads(1)).mix
+    search_mix = WindowAnnealing(drawn(), "heft", resources=Resources(executor=Threads(1))).mix
     assert tasks_of(works(8, 1_000), 64) == 1
     assert tasks_of(works(48, 150_000), 64) == 20  # the root of 400
     assert tasks_of(works(48, 150_000), 4) == 4

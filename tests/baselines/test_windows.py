@@ -12,7 +12,7 @@ from hetgym import Problem, simulate, validate
 from hetgym.baselines import get, region_search, window_annealing
 from hetgym.baselines.region_search import RegionAnnealing
 from hetgym.baselines.surrogate_annealing import SurrogateAnnealing, nearest
-from hetgym.baselines.window_annealing import WindowAnnealing, annealing, divided
+from hetgym.baselines.window_annealing import Resources, WindowAnnealing, annealing, divided
 from hetgym.baselines.window_executors import Threads
 from hetgym.errors import OutOfMemory
 from hetgym.planning import Baseline
@@ -47,7 +47,7 @@ def same(a: Schedule, b: Schedule) -> bool:
 def test_windows_shorten_plans_the_same_way_on_any_number_of_threads(preset: str) -> None:
     problem, plans = drawn(), []
     for threads in (1, 3):
-        search = WindowAnnealing(problem, "heft", runtime=preset, executor=Threads(threads))
+        search = WindowAnnealing(problem, "heft", runtime=preset, resources=Resources(executor=Threads(threads)))
         start = search.makespan
         run(search, 400_000, None)
         plans.append(search.schedule())
