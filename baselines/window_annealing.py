@@ -30,9 +30,9 @@ from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
 LENGTH = 512  # Turns of a window
-TOGETHER, APART = 8, 4
-"""Windows of a round; in plans of many windows, one out of this many: each round simulates the whole plan, and may keep
-a core busy for each of its windows. The problem alone decides how many there are, so that the plan is the same on any
+TOGETHER, ROUNDS = 10, (2, 4)
+"""Windows of a round, and the fewest and most rounds of a sweep: each round simulates the whole plan, and may keep a
+core busy for each of its windows. The problem alone decides how many there are, so that the plan is the same on any
 number of cores."""
 
 STINT = 300  # Operators launched in a window's trials between two simulations of the whole plan, for each one in it
@@ -131,8 +131,7 @@ class WindowAnnealing(RegionAnnealing):
         """The windows of the next round: their first turns, and the ones behind the last."""
         if not self._rounds:
             spans = divided(self.problem.num_operators, int(self.rng.integers(LENGTH // courses.GRID)) * courses.GRID)
-            rounds = -(-len(spans) // max(TOGETHER, len(spans) // APART))
-            rounds = max(rounds, min(2, len(spans)))
+            rounds = min(max(len(spans) // TOGETHER, ROUNDS[0]), ROUNDS[1])
             self._rounds = [spans[number::rounds] for number in self.rng.permutation(rounds)]
         return self._rounds.pop()
 
