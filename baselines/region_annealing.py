@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from hetgym.baselines.region_search import NAME
-from hetgym.baselines.window_annealing import annealing
+from hetgym.baselines.launch_annealing import LaunchAnnealing, chooses
+from hetgym.baselines.region_search import LARGE, NAME, RegionAnnealing
+from hetgym.baselines.window_annealing import OWN, Resources, WindowAnnealing
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule
+from hetgym.search.proposals import new_proposals
 from hetgym.search.search import searched
 from hetgym.sim import Runtime
+from hetgym.sim import runtime as as_runtime
 
 
 def region_annealing(
@@ -41,3 +44,24 @@ def region_annealing(
         ConfigError: a negative budget, a time that is not positive, or temperatures that do not fall.
     """
     return searched(NAME, budget, seconds, lambda: annealing(problem, start, seed, heat, cooling, runtime))
+
+
+def annealing(
+    problem: Problem,
+    start: str | Schedule = "best",
+    seed: int = 0,
+    heat: float | None = None,
+    cooling: float = 0.01,
+    runtime: str | Runtime = "classic",
+    resources: Resources = OWN,
+) -> RegionAnnealing:
+    """The search that fits the size of a problem and the runtime; arguments are those of :class:`WindowAnnealing`."""
+    if problem.num_operators >= LARGE:
+        given = problem, start, seed, heat, cooling, runtime, resources
+        if as_runtime(runtime).keeps_order:
+            return WindowAnnealing(*given)
+        if chooses(as_runtime(runtime)):
+            return LaunchAnnealing(*given)
+    network = resources.network
+    guide = None if network is None else new_proposals(problem, network)
+    return RegionAnnealing(problem, start, seed, heat, cooling, runtime, guide=guide, work=resources.work)

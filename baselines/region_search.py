@@ -75,6 +75,7 @@ class RegionAnnealing(Search):
 
     Attributes:
         first: the schedule that is improved, with its simulated times.
+        model: the runtime under which changes are priced.
     """
 
     def __init__(
@@ -102,19 +103,23 @@ class RegionAnnealing(Search):
         self.heat, self.cools = heat, cooling
         self.problem, self.runtime = problem, replace(as_runtime(runtime), noise=0.0, seed=0)
         self.limited = capacity.limited(problem, self.runtime)
-        self.exact = not self.limited and courses.exact(problem, self.runtime)
+        self.model = self._model()
+        self.exact = not self.limited and self.model == self.runtime and courses.exact(problem, self.runtime)
         first = self.first = self._start(start, work)
-        self.switches = courses.switches_of(problem, self.runtime)
-        self.course = courses.new_course(problem, self.runtime, first.assignment, courses.turns_of(problem, first))
+        self.switches = courses.switches_of(problem, self.model)
+        self.course = courses.new_course(problem, self.model, first.assignment, courses.turns_of(problem, first))
         if self.limited:
             self.course.room[:] = problem.memory_capacity
         self.rng = generator(seed)
         self.helped = reorder is None and (helped or (guide is not None and len(guide.bias) > 0))
-        reorder = (
-            0.0 if self.switches.by_arrival else 1.0 if forced else regions.REORDER if reorder is None else reorder
-        )
+        by_arrival = self.runtime.order == "ready"
+        reorder = 0.0 if by_arrival else 1.0 if forced else regions.REORDER if reorder is None else reorder
         self.mix = Mix(reorder, regions.CRITICAL, sizes, trust, 1.0, exchanged)
         self._begin(first, guide)
+
+    def _model(self) -> Runtime:
+        """The runtime under which changes are priced: that which runs the plan."""
+        return self.runtime
 
     def _start(self, start: str | Schedule, work: float) -> Schedule:
         """The schedule that is improved, with its simulated times; it need not fit."""
@@ -163,7 +168,7 @@ class RegionAnnealing(Search):
         self.cooling = Cooling(hot, self.cools * hot)
         self.guide = guide or proposals.new_proposals(self.problem)
         self.placed = int(self.course.counts[courses.PLACED])
-        self.finished = hot == 0.0 or (self.problem.num_devices == 1 and self.switches.by_arrival)
+        self.finished = hot == 0.0 or (self.problem.num_devices == 1 and self.runtime.order == "ready")
         self.best: Schedule | None = None
         self._compare(first)
         self._next, self._seen = self.placed, float(self.course.value[courses.BEST])
@@ -218,17 +223,22 @@ class RegionAnnealing(Search):
         """The best plan of the course, simulated."""
         return as_run(self.problem, courses.best_plan(self.problem, self.course, NAME), self.runtime)
 
-    def _compare(self, plan: Schedule) -> None:
-        """Save a plan with simulated times if it is the best one that fits; if it does not fit, leave less room."""
+    def _compare(self, plan: Schedule) -> bool:
+        """Save a plan with simulated times if it is the best one that fits; if it does not fit, leave less room.
+
+        Returns:
+            True if it fits.
+        """
         if self.limited:
             excess = capacity.missing(self.problem, plan, self.runtime)
             if excess.any():
                 self.course.room[:] -= capacity.RESERVE * excess
                 courses.renew_best(self.course)
                 self._seen, self._lacking = float(self.course.value[courses.BEST]), excess
-                return
+                return False
         if self.best is None or plan.makespan < self.best.makespan:
             self.best, self.makespan = plan, plan.makespan
+        return True
 
     def schedule(self) -> Schedule:
         """The best schedule so far."""

@@ -7,7 +7,8 @@ gain more from several plans whose best blocks come together (:mod:`hetgym.searc
 from dataclasses import replace
 from operator import attrgetter
 
-from hetgym.baselines.window_annealing import OWN, Resources, annealing
+from hetgym.baselines.region_annealing import annealing
+from hetgym.baselines.window_annealing import OWN, Resources
 from hetgym.planning.timeline import as_run
 from hetgym.problem import Problem
 from hetgym.schedule import Schedule

@@ -14,8 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from hetgym._types import FloatArray
+from hetgym.baselines.launch_annealing import chooses, nearest
+from hetgym.baselines.region_annealing import annealing
 from hetgym.baselines.region_search import LARGE, RegionAnnealing
-from hetgym.baselines.window_annealing import OWN, Resources, annealing
+from hetgym.baselines.window_annealing import OWN, Resources
 from hetgym.errors import OutOfMemory
 from hetgym.planning import capacity
 from hetgym.planning.starts import replay
@@ -103,11 +105,6 @@ class SurrogateAnnealing(Search):
         return found
 
 
-def nearest(runtime: Runtime) -> Runtime:
-    """The nearest runtime without events: one operator at a time on a device, in the order of the plan."""
-    return replace(runtime, streams=1, overlap=0.0, order="fixed", partitions=False)
-
-
 def pays(problem: Problem, runtime: Runtime) -> bool:
-    """True for large problems under event-loop runtimes."""
-    return problem.num_operators >= LARGE and not runtime.keeps_order
+    """True for large problems under event-loop runtimes that are not searched in windows."""
+    return problem.num_operators >= LARGE and not (runtime.keeps_order or chooses(runtime))

@@ -212,7 +212,7 @@ ROWS: tuple[Baseline, ...] = (
         "baselines.region_annealing:region_annealing",
         _KIRKPATRICK.replace("decoding after HEFT", "regions and prices under any runtime: hetgym"),
         _TRIALS,
-        search="baselines.window_annealing:annealing",
+        search="baselines.region_annealing:annealing",
     ),
     _row(
         "pilot",

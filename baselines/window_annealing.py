@@ -24,7 +24,7 @@ from hetgym.problem import Problem
 from hetgym.schedule import Schedule
 from hetgym.search import course as courses
 from hetgym.search.device_orders import is_shop
-from hetgym.search.proposals import Network, new_proposals
+from hetgym.search.proposals import Network
 from hetgym.search.windows import Change, Cutter
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
@@ -115,8 +115,7 @@ class WindowAnnealing(RegionAnnealing):
         self.placed += summed(change.launched for change in changes)
         before = int(self.course.counts[courses.PLACED])
         self._paste(changes, float(temperature))
-        if not self._rounds:  # once a sweep: it takes another simulation of the whole plan
-            courses.sort_now(self.problem.arrays, self.course, self.switches)
+        self._settle()
         self.placed += int(self.course.counts[courses.PLACED]) - before
 
     def _paste(self, changes: list[Change], temperature: float) -> None:
@@ -126,6 +125,11 @@ class WindowAnnealing(RegionAnnealing):
             half = len(changes) // 2
             self._paste(changes[:half], temperature)
             self._paste(changes[half:], temperature)
+
+    def _settle(self) -> None:
+        """Bring the plan into the order of finishes; once a sweep, as it takes another simulation of the whole plan."""
+        if not self._rounds:
+            courses.sort_now(self.problem.arrays, self.course, self.switches)
 
     def _next_windows(self) -> list[tuple[int, int]]:
         """The windows of the next round: their first turns, and the ones behind the last."""
@@ -149,11 +153,6 @@ def divided(n: int, offset: int) -> list[tuple[int, int]]:
     return list(zip(cuts, cuts[1:], strict=False))
 
 
-def windowed(problem: Problem, runtime: str | Runtime) -> bool:
-    """True if plans are searched in windows: large ones, under runtimes without events."""
-    return problem.num_operators >= LARGE and as_runtime(runtime).keeps_order
-
-
 def check_windows(problem: Problem, runtime: str | Runtime) -> None:
     """Refuse an executor where nothing is searched in windows.
 
@@ -167,20 +166,3 @@ def check_windows(problem: Problem, runtime: str | Runtime) -> None:
         why = "is a shop, and shops under the classic model"
     if why:
         raise ConfigError(f"{problem.name} {why} are not searched in windows, so a cluster is of no use; leave it out")
-
-
-def annealing(
-    problem: Problem,
-    start: str | Schedule = "best",
-    seed: int = 0,
-    heat: float | None = None,
-    cooling: float = 0.01,
-    runtime: str | Runtime = "classic",
-    resources: Resources = OWN,
-) -> RegionAnnealing:
-    """Region annealing, in windows where that pays; arguments are those of :class:`WindowAnnealing`."""
-    if windowed(problem, runtime):
-        return WindowAnnealing(problem, start, seed, heat, cooling, runtime, resources)
-    network = resources.network
-    guide = None if network is None else new_proposals(problem, network)
-    return RegionAnnealing(problem, start, seed, heat, cooling, runtime, guide=guide, work=resources.work)

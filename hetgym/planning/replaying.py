@@ -74,6 +74,14 @@ class Replayer:
         order = turns[np.argsort(assignment[turns], kind="stable")].astype(np.int32)
         return self._priced(assignment, order, self._pointer(assignment))
 
+    def turns(self) -> IntArray:
+        """[n] operators by their finish in the latest run of :meth:`in_order`, ties by start and topological position.
+
+        An order of all operators that agrees with the order in which each device launched its own.
+        """
+        state = self._space.state
+        return np.lexsort((self.problem.arrays.position, state.start, state.finish)).astype(np.int32)
+
     def _replayed(self, assignment: IntArray, priority: FloatArray, by_arrival: bool) -> Launched:
         how = self._first if by_arrival else self._free
         plan = assignment[None], *self._nothing, priority[None]

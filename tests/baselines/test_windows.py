@@ -10,9 +10,11 @@ import pytest
 
 from hetgym import Problem, simulate, validate
 from hetgym.baselines import get, region_search, window_annealing
+from hetgym.baselines.launch_annealing import LaunchAnnealing, nearest
+from hetgym.baselines.region_annealing import annealing
 from hetgym.baselines.region_search import RegionAnnealing
-from hetgym.baselines.surrogate_annealing import SurrogateAnnealing, nearest
-from hetgym.baselines.window_annealing import Resources, WindowAnnealing, annealing, divided
+from hetgym.baselines.surrogate_annealing import SurrogateAnnealing
+from hetgym.baselines.window_annealing import Resources, WindowAnnealing, divided
 from hetgym.baselines.window_executors import Threads
 from hetgym.errors import OutOfMemory
 from hetgym.planning import Baseline
@@ -29,7 +31,7 @@ COUNT = 300
 def short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows in problems of some hundred operators."""
     monkeypatch.setattr(region_search, "LARGE", COUNT // 2)
-    monkeypatch.setattr("hetgym.baselines.window_annealing.LARGE", COUNT // 2)
+    monkeypatch.setattr("hetgym.baselines.region_annealing.LARGE", COUNT // 2)
     monkeypatch.setattr("hetgym.baselines.surrogate_annealing.LARGE", COUNT // 2)
     monkeypatch.setattr(window_annealing, "LENGTH", 64)
 
@@ -57,6 +59,34 @@ def test_windows_shorten_plans_the_same_way_on_any_number_of_threads(preset: str
     assert same(*plans)
 
 
+BY_PRIORITY = Runtime(communication="fifo", order="priority")
+
+
+@pytest.mark.parametrize("runtime", [PRESETS["ready"], BY_PRIORITY, Runtime("fifo", "aggregated", order="ready")])
+def test_windows_shorten_plans_whose_order_the_run_chooses(runtime: Runtime) -> None:
+    problem, plans = drawn(3), []
+    for threads in (1, 3):
+        search = annealing(problem, "heft", runtime=runtime, resources=Resources(executor=Threads(threads)))
+        assert isinstance(search, LaunchAnnealing)
+        start = search.makespan
+        run(search, 400_000, None)
+        plans.append(search.schedule())
+        assert plans[-1].makespan < start
+        assert simulate(problem, plans[-1], runtime).makespan == plans[-1].makespan
+    assert same(*plans)
+
+
+def test_the_model_has_the_times_of_the_run_in_the_order_of_its_launches() -> None:
+    problem = drawn(4)
+    search = LaunchAnnealing(problem, "heft", runtime="ready")
+    for target in (50_000, 150_000):
+        search.advance(target, 150_000)
+        rows = tuple(search.course.order[search.course.assignment[search.course.order] == a] for a in range(3))
+        told = simulate(problem, Schedule(search.course.assignment, order=rows), "ready")
+        assert told.finish is not None
+        np.testing.assert_array_equal(search.course.now.finish, told.finish)
+
+
 def test_the_parts_of_a_search_do_not_change_its_plan() -> None:
     found = []
     for points in (1, 7):
@@ -80,13 +110,12 @@ def heavy(weights: np.ndarray, capacity: float) -> Problem:
     return Problem.from_arrays(p.cost, edges, weight_bytes=weights, memory_capacity=np.full(3, capacity))
 
 
-@pytest.mark.parametrize("runtime", ["links", "framework"])
+@pytest.mark.parametrize("runtime", ["links", "framework", "ready"])
 def test_plans_respect_memory(runtime: str) -> None:
     weights = np.random.default_rng(5).uniform(1e6, 4e6, COUNT)
     problem = heavy(weights, 0.36 * weights.sum())
     switches = replace(PRESETS[runtime], memory="enforce")
-    kind = SurrogateAnnealing if runtime == "framework" else WindowAnnealing
-    search = kind(problem, runtime=switches)
+    search = (SurrogateAnnealing if runtime == "framework" else annealing)(problem, runtime=switches)
     start = search.makespan
     run(search, 300_000, None)
     plan = search.schedule()
@@ -104,16 +133,8 @@ def test_what_never_fits_is_said() -> None:
         search.schedule()
 
 
-@pytest.mark.parametrize(
-    "runtime",
-    [
-        PRESETS["framework"],
-        pytest.param(PRESETS["ready"], marks=pytest.mark.slow),
-        pytest.param(Runtime(communication="fifo", order="priority"), marks=pytest.mark.slow),
-    ],
-)
-def test_a_surrogate_is_never_longer_than_its_start_and_runs_as_said(runtime: Runtime) -> None:
-    problem = drawn(2)
+def test_a_surrogate_is_never_longer_than_its_start_and_runs_as_said() -> None:
+    problem, runtime = drawn(2), PRESETS["framework"]
     search = SurrogateAnnealing(problem, "heft", runtime=runtime)
     assert nearest(runtime).keeps_order
     start, curve = search.makespan, []
