@@ -28,7 +28,7 @@ from hetgym.search.search import Search
 from hetgym.sim import Runtime
 from hetgym.sim import runtime as as_runtime
 
-SHARE = 0.6  # Share of the budget that the nearest runtime without events gets
+SHARE = 0.85  # Share of the budget that the nearest runtime without events gets
 
 
 class SurrogateAnnealing(Search):
