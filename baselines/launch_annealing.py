@@ -25,7 +25,7 @@ from hetgym.sim import Runtime
 
 
 class LaunchAnnealing(WindowAnnealing):
-    """Region annealing in windows, for runtimes of which :func:`chooses` is true; see the module.
+    """Region annealing in windows, for the runtimes that :func:`chooses` tells; see the module.
 
     Arguments are those of :class:`WindowAnnealing`.
     """

@@ -62,7 +62,14 @@ def test_windows_shorten_plans_the_same_way_on_any_number_of_threads(preset: str
 BY_PRIORITY = Runtime(communication="fifo", order="priority")
 
 
-@pytest.mark.parametrize("runtime", [PRESETS["ready"], BY_PRIORITY, Runtime("fifo", "aggregated", order="ready")])
+@pytest.mark.parametrize(
+    "runtime",
+    [
+        PRESETS["ready"],
+        pytest.param(BY_PRIORITY, marks=pytest.mark.slow),
+        pytest.param(Runtime("fifo", "aggregated", order="ready"), marks=pytest.mark.slow),
+    ],
+)
 def test_windows_shorten_plans_whose_order_the_run_chooses(runtime: Runtime) -> None:
     problem, plans = drawn(3), []
     for threads in (1, 3):
@@ -110,7 +117,7 @@ def heavy(weights: np.ndarray, capacity: float) -> Problem:
     return Problem.from_arrays(p.cost, edges, weight_bytes=weights, memory_capacity=np.full(3, capacity))
 
 
-@pytest.mark.parametrize("runtime", ["links", "framework", "ready"])
+@pytest.mark.parametrize("runtime", ["links", pytest.param("framework", marks=pytest.mark.slow), "ready"])
 def test_plans_respect_memory(runtime: str) -> None:
     weights = np.random.default_rng(5).uniform(1e6, 4e6, COUNT)
     problem = heavy(weights, 0.36 * weights.sum())
