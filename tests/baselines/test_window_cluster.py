@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hetgym import Problem, Schedule, plan
+from hetgym import Problem, Schedule, _ray, plan
 from hetgym.agents.pretrained import load
-from hetgym.baselines import window_cluster
 from hetgym.baselines.window_annealing import Resources, WindowAnnealing
 from hetgym.baselines.window_cluster import tasks_of, windows_on_ray
 from hetgym.baselines.window_executors import Setting, Threads, Work, anneal_window
@@ -112,7 +111,7 @@ def test_a_cluster_finds_the_plan_of_one_thread_though_a_worker_is_killed(tmp_pa
             assert executor.description == f"Ray, {cores} core{'s' * (cores != 1)} on 1 node"
             assert_same(plan_of(problem, executor), here)
             pids = tmp_path / str(cores)
-            executor._task = executor._ray.remote(num_cpus=1, max_retries=window_cluster.RETRIES)(_killed_once(pids))
+            executor.task = executor.ray.remote(num_cpus=1, max_retries=_ray.RETRIES)(_killed_once(pids))
             assert_same(plan_of(problem, executor), here)
             assert pids.read_text() and int(pids.read_text()) != os.getpid()
 
@@ -147,7 +146,7 @@ def test_a_cluster_is_refused_where_nothing_is_searched_in_windows() -> None:
 def test_a_worker_that_is_always_lost_is_a_sentence() -> None:
     pytest.importorskip("ray")
     with cluster_of(1) as executor:
-        executor._task = executor._ray.remote(num_cpus=1, max_retries=1)(_die)
+        executor.task = executor.ray.remote(num_cpus=1, max_retries=1)(_die)
         with pytest.raises(ClusterError, match="windows could not be annealed on the Ray cluster"):
             plan_of(drawn(), executor)
 
@@ -156,7 +155,7 @@ def test_a_worker_that_is_always_lost_is_a_sentence() -> None:
 def test_errors_of_workers_keep_their_type() -> None:
     pytest.importorskip("ray")
     with cluster_of(1) as executor:
-        executor._task = executor._ray.remote(num_cpus=1)(_fail)
+        executor.task = executor.ray.remote(num_cpus=1)(_fail)
         with pytest.raises(ZeroDivisionError):
             plan_of(drawn(), executor)
 
