@@ -25,7 +25,7 @@ from hetgym.sim import Runtime
 
 
 class LaunchAnnealing(WindowAnnealing):
-    """Region annealing in windows, for the runtimes that :func:`chooses` tells; see the module.
+    """Region annealing in windows, for runtimes that choose the order (:func:`chooses`); see the module.
 
     Arguments are those of :class:`WindowAnnealing`.
     """
@@ -36,8 +36,10 @@ class LaunchAnnealing(WindowAnnealing):
     def _begin(self, first: Schedule, guide: Proposals | None) -> None:
         super()._begin(first, guide)
         self._replayer = Replayer(self.problem, self.runtime)
-        self._now = self._least = self._seen = first.makespan
-        self._plan, self._pasted = self._copy(), False
+        self._now = first.makespan
+        self._least = self._seen = self.makespan
+        self._plan = self._copy()
+        self._turns: IntArray | None = None  # the order of a run's launches, unless the plan is in it
 
     def _copy(self) -> tuple[IntArray, IntArray]:
         """Devices and order of the current plan."""
@@ -51,8 +53,8 @@ class LaunchAnnealing(WindowAnnealing):
             order[change.begin : change.begin + len(change.operators)] = change.operators
         limit = self._now - temperature * np.log(1.0 - self.rng.random())
         makespan = self._run(assignment, order)
-        if makespan <= limit and self.cutter.paste(changes, np.inf):
-            self._now, self._pasted = makespan, True
+        if self.cutter.paste(changes, np.inf if makespan <= limit else -np.inf):
+            self._now, self._turns = makespan, self._replayer.turns()
             if makespan < self._least and courses.lack(self.course) == 0.0:
                 self._least, self._plan = makespan, (assignment, order)
         elif len(changes) > 1:
@@ -67,14 +69,12 @@ class LaunchAnnealing(WindowAnnealing):
 
     def _settle(self) -> None:
         """Bring the plan into the order in which its run launches the operators."""
-        if not self._pasted:
+        if self._turns is None:
             return
-        self._run(*self._copy())
-        turns = self._replayer.turns()
-        before = self.course.counts.copy()
-        courses.restart(self.problem, self.course, self.course.assignment.copy(), turns, self.switches)
-        self.course.counts[courses.PLACED] += before[courses.PLACED]
-        self._pasted = False
+        before = int(self.course.counts[courses.PLACED])
+        courses.restart(self.problem, self.course, self.course.assignment.copy(), self._turns, self.switches)
+        self.course.counts[courses.PLACED] += before
+        self._turns = None
 
     def _verify(self) -> None:
         """Simulate the best plan if it is new."""

@@ -76,6 +76,7 @@ class RegionAnnealing(Search):
     Attributes:
         first: the schedule that is improved, with its simulated times.
         model: the runtime under which changes are priced.
+        by_arrival: true if devices take operators as they become ready, whatever the order of the plan.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class RegionAnnealing(Search):
             raise ConfigError(f"{NAME}: heat is {heat} and cooling {cooling}; both must be positive, cooling at most 1")
         self.heat, self.cools = heat, cooling
         self.problem, self.runtime = problem, replace(as_runtime(runtime), noise=0.0, seed=0)
+        self.by_arrival = self.runtime.order == "ready"
         self.limited = capacity.limited(problem, self.runtime)
         self.model = self._model()
         self.exact = not self.limited and self.model == self.runtime and courses.exact(problem, self.runtime)
@@ -112,8 +114,7 @@ class RegionAnnealing(Search):
             self.course.room[:] = problem.memory_capacity
         self.rng = generator(seed)
         self.helped = reorder is None and (helped or (guide is not None and len(guide.bias) > 0))
-        by_arrival = self.runtime.order == "ready"
-        reorder = 0.0 if by_arrival else 1.0 if forced else regions.REORDER if reorder is None else reorder
+        reorder = 0.0 if self.by_arrival else 1.0 if forced else regions.REORDER if reorder is None else reorder
         self.mix = Mix(reorder, regions.CRITICAL, sizes, trust, 1.0, exchanged)
         self._begin(first, guide)
 
@@ -168,7 +169,7 @@ class RegionAnnealing(Search):
         self.cooling = Cooling(hot, self.cools * hot)
         self.guide = guide or proposals.new_proposals(self.problem)
         self.placed = int(self.course.counts[courses.PLACED])
-        self.finished = hot == 0.0 or (self.problem.num_devices == 1 and self.runtime.order == "ready")
+        self.finished = hot == 0.0 or (self.problem.num_devices == 1 and self.by_arrival)
         self.best: Schedule | None = None
         self._compare(first)
         self._next, self._seen = self.placed, float(self.course.value[courses.BEST])

@@ -131,6 +131,19 @@ def test_plans_respect_memory(runtime: str) -> None:
     assert (held <= problem.memory_capacity).all()
 
 
+@pytest.mark.parametrize("runtime", ["links", "ready"])
+def test_a_start_that_does_not_fit_leads_to_a_plan_that_does(runtime: str) -> None:
+    weights = np.full(COUNT, 1e6)
+    problem, switches = heavy(weights, 0.45 * weights.sum()), replace(PRESETS[runtime], memory="enforce")
+    start = get("heft")(problem.replace(memory_capacity=np.full(3, np.inf)), replace(switches, memory="off"))
+    assert np.bincount(start.assignment, weights, 3).max() > 0.45 * weights.sum()
+    search = annealing(problem, start, runtime=switches)
+    run(search, 100_000, None)
+    plan = search.schedule()
+    assert simulate(problem, plan, switches).makespan == plan.makespan
+    assert (np.bincount(plan.assignment, weights, 3) <= problem.memory_capacity).all()
+
+
 def test_what_never_fits_is_said() -> None:
     search = WindowAnnealing(
         heavy(np.full(COUNT, 1e6), 1e6 * COUNT / 6), runtime=replace(PRESETS["links"], memory="enforce")
