@@ -30,7 +30,7 @@ def table() -> Iterator[None]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(path.stem, marks=pytest.mark.slow) if path.stem.startswith("validate") else path.stem
+        pytest.param(path.stem, marks=pytest.mark.slow) if path.stem.startswith(("validate", "own")) else path.stem
         for path in sorted(TUTORIALS.glob("*.ipynb"))
     ],
 )

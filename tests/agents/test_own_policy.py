@@ -50,6 +50,7 @@ def recipe(**changes: Any) -> Recipe:
     return replace(base, evaluation=replace(base.evaluation, every=256, episodes=2), **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "settings"),
     [("own_policy:A2C", {"length": 32}), ("maskable-ppo", {"n_steps": 32, "batch_size": 64, "n_epochs": 2})],

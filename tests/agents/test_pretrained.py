@@ -98,6 +98,7 @@ def test_a_method_of_the_field_plans(name):
     assert plan.scheduler == name
 
 
+@pytest.mark.slow
 def test_planning_needs_no_pytorch():
     """In one process, which is asked after each policy."""
     script = (

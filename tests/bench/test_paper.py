@@ -117,6 +117,7 @@ def test_a_table_as_csv_and_latex() -> None:
     assert {r"x\_1 & 0.3 \\", r"y & -- \\", r"z & \textbf{0.2} \\", r"w & 3.0 \\"} <= set(lines)
 
 
+@pytest.mark.slow
 def test_a_run_writes_every_table_and_picture(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib"), pytest.importorskip("scipy")
     schedulers = tuple(baselines.get(name) for name in ("heft", "peft", "cpop"))

@@ -111,6 +111,7 @@ def test_an_interrupt_keeps_what_was_made_before_its_turn() -> None:
         assert row.makespan_s == makespans[row.problem, row.scheduler]
 
 
+@pytest.mark.slow
 def test_a_helper_looks_up_every_scheduler_that_the_run_has() -> None:
     """In a process of its own, in which nothing was imported before."""
     names = "".join(f"{name}\n" for name in baselines.names())

@@ -86,6 +86,7 @@ SLOW = textwrap.dedent("""
 """)
 
 
+@pytest.mark.slow
 def test_a_third_of_the_problems_gives_a_first_table(tmp_path: Path) -> None:
     """By the schedulers that run by default and one that was registered; a file is told how far the run is."""
     for k in range(13):
@@ -109,6 +110,7 @@ def test_json_is_all_that_stdout_holds(tmp_path: Path) -> None:
     assert Path(tmp_path, document["files"]["report"]).is_file()
 
 
+@pytest.mark.slow
 def test_bench_compares_groups_and_measures_quality_against_time(tmp_path: Path) -> None:
     words = (
         "--schedulers",

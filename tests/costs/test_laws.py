@@ -92,6 +92,7 @@ def test_twice_the_batch_is_never_faster_by_fits(laws, pairs, name):
     assert found["faster"] == 0 and found["pairs"] > 1000
 
 
+@pytest.mark.slow
 def test_a_better_board_is_never_dearer_by_the_fit_to_gpus(laws, pairs):
     """On all GPUs of the platforms, and between them and the boards of the fit, whose rates were measured."""
     model = load_costs("gpu-eager-fp32")

@@ -53,7 +53,11 @@ def costs():
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind == "neural" else kind for kind in REGRESSORS]
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.slow) if kind in ("neural", "blend", "gaussian") else kind
+        for kind in REGRESSORS
+    ],
 )
 def test_every_kind_finds_a_simple_law(kind):
     pytest.importorskip("torch" if kind in ("neural", "gaussian", "blend") else "numpy")
@@ -280,6 +284,7 @@ def test_half_precision_is_no_faster_on_cores_without_it(name):
         assert half > single
 
 
+@pytest.mark.slow
 def test_predicting_needs_no_extra():
     script = (
         "import sys, hetgym; from hetgym import load_graph, load_platform;"

@@ -90,6 +90,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(gpu_fit, "LEAVES", {"linear": 4, "batched": 4, "conv": 4, "rows": 4})
 
 
+@pytest.mark.slow
 def test_a_fit_gives_the_same_bytes_and_says_what_it_read(script, folder, quick, monkeypatch, tmp_path):
     out = tmp_path / "a.npz"
     monkeypatch.setattr(sys, "argv", ["neusight.py", "fit", "--data", str(folder), "--out", str(out)])
@@ -105,6 +106,7 @@ def test_a_fit_gives_the_same_bytes_and_says_what_it_read(script, folder, quick,
     assert out.read_bytes() == first
 
 
+@pytest.mark.slow
 def test_nothing_of_a_held_out_board_plays_a_part(script, folder, quick):
     """Neither its tables nor its runs: with both spoiled, it gets the same prices."""
     unseen = sys.modules["_unseen"]

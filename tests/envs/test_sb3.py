@@ -55,6 +55,7 @@ def test_lanes_play_as_scalar_environments_do(name: str) -> None:
     assert ended > 3
 
 
+@pytest.mark.slow
 def test_an_agent_learns_to_beat_chance() -> None:
     envs = make_vec_env("HetSchedule-v0", 8, seed=0, problem=textbook("topcuoglu"), observation="flat")
     model = contrib.MaskablePPO("MlpPolicy", envs, n_steps=40, batch_size=80, learning_rate=3e-3, seed=0, device="cpu")

@@ -97,6 +97,7 @@ def test_schedules_that_cannot_run_are_refused(cluster: Cluster, graph: Dataflow
     assert not cluster.closed
 
 
+@pytest.mark.slow
 def test_an_operator_without_a_kernel_is_named_and_nothing_is_left() -> None:
     x = Tensor((4,))
     graph = DataflowGraph([Operator("fine", "Relu", (x,), (x,)), Operator("odd", "Riddle", (x,), (x,))], [(0, 0, 1)])

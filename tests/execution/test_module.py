@@ -60,6 +60,7 @@ def alternating(graph: Any, step: int = 1) -> Schedule:
     return in_topological_order(graph, np.arange(len(graph)) // step % 2, 2, "alternating")
 
 
+@pytest.mark.slow
 def test_it_gives_what_the_module_gives() -> None:
     torch.manual_seed(0)
     module = Mixture().eval()

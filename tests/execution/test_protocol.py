@@ -52,6 +52,7 @@ def test_the_whole_protocol(tmp_path: Path) -> None:
     assert len(spans) == 2 * sum(op.kind == "MatMul" for op in graph.operators)
 
 
+@pytest.mark.slow
 def test_a_busy_machine_is_skipped_before_anything_starts(tmp_path: Path) -> None:
     busy = Settings(DEVICES, limit=0.0)
     give_up = time.monotonic() + 0.4

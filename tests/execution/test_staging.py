@@ -39,6 +39,7 @@ def test_copies_to_a_staged_device_are_part_of_the_operators_that_read_them() ->
     assert spent[0] > 10 * spent[1]  # 16 MiB are copied, or nothing is
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("devices", [MIXED, pytest.param(DEVICES, marks=pytest.mark.slow)], ids=["staged", "plain"])
 def test_a_recurrent_module_computes_the_same(devices: tuple[ExecutionDevice, ExecutionDevice]) -> None:
     torch.manual_seed(0)

@@ -259,6 +259,7 @@ def test_unbound_and_wrong_sizes(options, sentence):
         from_onnx(dynamic(), **options)
 
 
+@pytest.mark.slow
 @given(batch=st.integers(1, 64))
 @settings(max_examples=10)
 def test_a_fixed_batch_of_one_is_rebound(batch):

@@ -78,6 +78,7 @@ def test_layered(tasks, width, most, seed):
     assert len(sources) == len(graph.edges)  # predecessors are distinct
 
 
+@pytest.mark.slow
 def test_layered_draws_its_counts_and_predecessors_evenly():
     graph = layered(rng(), tasks=60_000, width=8, predecessors=3)
     width = np.bincount(graph.depth)

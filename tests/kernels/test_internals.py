@@ -54,6 +54,7 @@ def test_this_numba_is_known() -> None:
 LIKELY = "a release that nobody looked at"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [name if name == LIKELY else pytest.param(name, marks=pytest.mark.slow) for name in sorted(CHANGES)]
 )

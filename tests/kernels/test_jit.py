@@ -27,6 +27,7 @@ print(list_order(arrays, np.arange(10.0)).tolist())
 """
 
 
+@pytest.mark.slow
 def test_a_change_in_a_called_kernel_or_its_records_is_seen_by_its_callers(tmp_path: Path) -> None:
     """In another copy of the package, the operator of the least priority then comes first."""
     package = tmp_path / "hetgym"
@@ -70,6 +71,7 @@ print(type(overload.library).__name__, overload.library.get_pointer_to_function(
 """
 
 
+@pytest.mark.slow
 def test_a_step_from_the_cache_has_no_machine_code_either(tmp_path: Path) -> None:
     """It would not be optimised, and would take the place of that in kernels that contain the same step."""
     script = tmp_path / "steps.py"

@@ -15,6 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "use-another-library.md"
 pytestmark = pytest.mark.filterwarnings("ignore")  # of illegal actions, and of libraries
 
 
+@pytest.mark.slow
 def test_neither_chance_nor_an_agent_without_masks_passes() -> None:
     first_to_finish = recipe.played(
         lambda seen, mask: np.where(mask, seen["candidates"][:, 3], np.inf).argmin(), "candidates"

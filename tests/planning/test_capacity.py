@@ -81,7 +81,7 @@ def test_planned_times_are_the_simulated_ones(problem: Problem, runtime: Runtime
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow) if name in ("cpgc-partition", "place-v2") else name
+        pytest.param(name, marks=pytest.mark.slow) if name in ("annealing", "cpgc-partition", "place-v2") else name
         for name in PLANNERS
     ],
 )

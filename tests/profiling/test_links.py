@@ -238,6 +238,7 @@ def test_devices_with_cores_in_common_are_refused(measured: list[Any]) -> None:
         describe_platform({})
 
 
+@pytest.mark.slow
 def test_this_machine_can_be_described() -> None:
     pytest.importorskip("torch")
     described = describe_platform({"cpu": HERE}, gpus=False, budget=0.02)

@@ -112,6 +112,7 @@ def children(pid):
     return found + [grandchild for child in found for grandchild in children(child)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
 def test_a_worker_ends_with_its_parent_even_while_it_measures(tmp_path):
     script = (
@@ -146,6 +147,7 @@ def test_a_worker_that_dies_is_replaced():
     assert process.poll() is not None
 
 
+@pytest.mark.slow
 def test_graphs_run_within_a_sum_of_their_parts(tmp_path):
     """In one of several profiles: a process that takes the core away prolongs the graph, and few of its parts."""
     ratios = []

@@ -465,6 +465,7 @@ def test_a_lost_process_is_replaced(program: Program) -> None:
     assert program.schedule(named("heft")).status == "ok"
 
 
+@pytest.mark.slow
 def test_a_closed_program_leaves_no_folder_and_starts_again(program: Program) -> None:
     program.schedule(named("heft"))
     assert program._nursery is not None

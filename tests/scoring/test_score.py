@@ -80,6 +80,7 @@ def test_impossible_draws(count: int, seed: int) -> None:
         fresh_problems([], 1, 0)
 
 
+@pytest.mark.slow
 def test_the_command_prints_json_and_tells_of_failures_by_its_exit_code(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def schedule(problem): return 3\n")
     words = ("score", "mine.py", "--suite", "quick", "--shown", "1", "--fresh", "0", "--seed", "4", "--out", "s.json")

@@ -114,6 +114,7 @@ def test_chrome_trace_holds_everything_once(case: tuple[Problem, Schedule]) -> N
     assert {(e["pid"], e["tid"]) for e in spans} <= tracks
 
 
+@pytest.mark.slow
 def test_gantt_writes_a_picture_without_a_display(tmp_path: Path) -> None:
     """In a process of its own, where neither a display nor pyplot's state is at hand."""
     pytest.importorskip("matplotlib")

@@ -125,6 +125,7 @@ def run(name: str, path: Path, cluster: RayCluster | None = None, **changes: Any
     return TrainingRun(read(Recipe, {**RECIPES[name], **changes}, "here"), path, cluster=cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["maskable-ppo", pytest.param("place-labelling", marks=pytest.mark.slow)])
 def test_the_same_weights_whoever_is_lost(name: str, tmp_path: Path) -> None:
     run(name, tmp_path / "local").train()

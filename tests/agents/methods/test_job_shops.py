@@ -67,7 +67,7 @@ def network(method: str) -> ActorCritic:
     return found
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [pytest.param("slim", marks=pytest.mark.slow), "l2d"])
 def test_learns_johnsons_rule_on_a_flow_shop(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flow_shop().save(tmp_path / "flow.npz")
     TrainingRun(recipe(method, arguments={"problem": str(tmp_path / "flow.npz")}), tmp_path).train()
@@ -76,7 +76,7 @@ def test_learns_johnsons_rule_on_a_flow_shop(method: str, tmp_path: Path, monkey
     assert hetgym.simulate(flow_shop(), policy.plan(flow_shop())).makespan == 12.0
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [pytest.param("slim", marks=pytest.mark.slow), "l2d"])
 def test_a_stopped_run_ends_with_the_weights_of_an_undisturbed_one(method: str, tmp_path: Path) -> None:
     changes: dict[str, Any] = {"steps": 1024}
     changes["arguments"] = {"generator": {"kind": "job-shops", "jobs": [3, 5], "machines": [2, 3]}}

@@ -46,6 +46,7 @@ def test_same_call_same_plan_and_more_is_not_worse(planner: RegionPlanner) -> No
     assert planner.plan(problem, "5ms", runtime="links").makespan <= plans[0].makespan
 
 
+@pytest.mark.slow
 def test_a_plan_as_an_agent(planner: RegionPlanner) -> None:
     problem = RandomMix()(np.random.default_rng(5))
     played = hetgym.agents.as_scheduler(planner)(problem)

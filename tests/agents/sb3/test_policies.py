@@ -94,6 +94,7 @@ def test_every_compiled_policy_is_a_model(name: str) -> None:
     assert np.mean(rewards) > -0.05  # about as good as the reference, or better
 
 
+@pytest.mark.slow
 def test_plans_are_followed_in_lanes() -> None:
     envs = lanes("HetSchedule-v0", observation="candidates", completion="off", runtime="links")
     model = as_model(hetgym.agents.load("place-v2"), envs)

@@ -137,6 +137,7 @@ LEARNING: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_plain_ppo_learns_what_no_untrained_policy_does(tmp_path: Path) -> None:
     """From a uniform policy, with 4 times HEFT's makespan, to HEFT's makespan, from rewards alone."""
     run = TrainingRun(read(Recipe, LEARNING, "here"), tmp_path)

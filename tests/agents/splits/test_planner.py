@@ -37,6 +37,7 @@ def pair():
     return RandomNetworks()(np.random.default_rng(21))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["classic", "links"])
 def test_plans_are_valid_and_never_longer_than_without_splits(planner, pair, how):
     plan = planner.plan(*pair, splits=80, runtime=how)

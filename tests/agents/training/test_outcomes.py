@@ -60,6 +60,7 @@ def test_refuses_the_checkpoint_of_another_network():
         other.restore(training().snapshot())
 
 
+@pytest.mark.slow
 def test_learns_which_moves_pay():
     found = training(60, seed=1, warm_up=20)
     logs = advanced(found, 60)

@@ -77,6 +77,7 @@ def test_learns_the_best_plan_of_a_toy(env: str, arguments: Any, settings: Any, 
     assert after > before + 0.05 and after > -0.05  # the reference, HEFT's plan, is the best one
 
 
+@pytest.mark.slow
 def test_a_stopped_run_ends_with_the_weights_of_an_undisturbed_one(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"steps": 400, "lanes": 4}
     changes["arguments"] = {"generator": {"operators": [5, 8], "devices": 3}, "observation": "graph"}

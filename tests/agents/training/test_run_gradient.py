@@ -48,6 +48,7 @@ def makespans(learner: RunGradient) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_runs_of_its_lessons_become_shorter() -> None:
     learner = training(80)
     before = makespans(learner)

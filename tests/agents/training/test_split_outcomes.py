@@ -28,6 +28,7 @@ def training(updates=12, seed=0, **changes):
     return SplitOutcomes(SplitOutcomeSettings(**settings), updates, Sizes(hidden=8), seed, RULES)
 
 
+@pytest.mark.slow
 def test_same_seed_same_weights_and_goes_on_exactly(tmp_path):
     whole, begun, later, other = training(), training(), training(), training(seed=1)
     for _ in range(3):

@@ -99,6 +99,7 @@ def test_branch_and_bound_finds_the_optimum_and_search_nearly_always(cases: int)
     assert np.mean(gaps) < 0.001
 
 
+@pytest.mark.slow
 def test_schedules_and_chunks_are_chosen() -> None:
     gaps, orders = [], set()
     for seed in range(12):
@@ -198,6 +199,7 @@ def test_planners_give_plans_of_the_problem(name: str) -> None:
         assert plan.global_batch == problem.global_batch
 
 
+@pytest.mark.slow
 def test_any_data_degree_with_filled_micro_batches() -> None:
     for seed in range(12):
         problem = replace(small(seed), global_batch=5, fill=True)

@@ -33,6 +33,7 @@ def pooled(rng: np.random.Generator, n: int = 5) -> PipelineProblem:
     return PipelineProblem.chain(cost, kinds, rng.integers(0, 2, n).astype(float), size)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_best_cut_that_respects_pools(seed: int) -> None:

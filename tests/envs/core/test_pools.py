@@ -38,6 +38,7 @@ def distinct(rows: list[list[str]]) -> set[str]:
     return {digest for row in rows for digest in row}
 
 
+@pytest.mark.slow
 def test_problems_of_thousands_of_draws_depend_on_the_seed_alone_and_pools_share_none() -> None:
     first = played(0, 500)
     assert first == played(0, 500, np.random.default_rng(0))  # whatever the actions, and whichever lane ends first

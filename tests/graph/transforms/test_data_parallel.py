@@ -132,6 +132,7 @@ def test_a_shared_weight_is_summed_then_reduced_once() -> None:
     assert len(data_parallel(training(load_graph("lstm")), 2).buckets) > 1
 
 
+@pytest.mark.slow
 def test_overlap_hides_communication_behind_backward() -> None:
     """With one bucket the links wait for backward, then the devices for the links."""
     step = training(perceptron())
