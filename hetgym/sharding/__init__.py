@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from hetgym.sharding.loading import save as save
     from hetgym.sharding.problem import INFINITE as INFINITE
     from hetgym.sharding.problem import ShardingProblem as ShardingProblem
+    from hetgym.sharding.reduction import Reduced as Reduced
+    from hetgym.sharding.reduction import reduce as reduce
+    from hetgym.sharding.solvers.registry import SOLVERS as SOLVERS
+    from hetgym.sharding.solvers.registry import Solver as Solver
+    from hetgym.sharding.solvers.solving import ShardingPlan as ShardingPlan
+    from hetgym.sharding.solvers.solving import solve as solve
     from hetgym.sharding.validation import validate as validate
 
 lazy(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,11 @@ def load(path: str | os.PathLike[str]) -> ShardingProblem:
                 raise ProblemError(
                     f"{where}: {part}: {len(parts[part][first])} {first} and {len(parts[part][name])} {name}"
                 )
-    name, unit, limit = fields.get("name", file.name.split(".")[0]), fields.get("unit", "abstract"), fields.get("usage_limit")
+    name, unit, limit = (
+        fields.get("name", file.name.split(".")[0]),
+        fields.get("unit", "abstract"),
+        fields.get("usage_limit"),
+    )
     if not isinstance(name, str):
         raise ProblemError(f"{where}: 'name' is {noun(name)}, not a string")
     if unit not in UNITS:
@@ -117,8 +120,11 @@ def _list(fields: dict[str, Any], part: str, name: str, where: str) -> list[list
     """A field that is a list of lists."""
     rows = fields.get(name)
     if not isinstance(rows, list):
-        raise ProblemError(f"{where}: {part}: {name!r} is {noun(rows)}, not a list" if name in fields else
-                           f"{where}: {part}: no {name!r}")
+        raise ProblemError(
+            f"{where}: {part}: {name!r} is {noun(rows)}, not a list"
+            if name in fields
+            else f"{where}: {part}: no {name!r}"
+        )
     for index, row in enumerate(rows):
         if not isinstance(row, list):
             raise ProblemError(f"{where}: {part}: {name}[{index}] is {noun(row)}, not a list")

@@ -90,9 +90,7 @@ def _joined(rows: dict[Place, Int64Array]) -> dict[Place, Int64Array]:
         before = begins.get((node, begin, key))
         first = before.pop()[0] if before else begin
         begins.setdefault((node, end, key), []).append((first, usage))
-    return _added(
-        ((node, first, end), usage) for (node, end, _), found in begins.items() for first, usage in found
-    )
+    return _added(((node, first, end), usage) for (node, end, _), found in begins.items() for first, usage in found)
 
 
 def _tight(
@@ -115,7 +113,10 @@ def _tight(
 def _needed(begins, ends, slack):  # type: ignore[no-untyped-def]
     """[t] False for times whose rows all last at a neighbouring time with no more slack; rows in order of time."""
     kept = np.ones(len(slack), np.bool_)
-    begun, ended = np.searchsorted(begins, np.arange(len(slack)), "right"), np.searchsorted(ends, np.arange(len(slack)), "right")
+    begun, ended = (
+        np.searchsorted(begins, np.arange(len(slack)), "right"),
+        np.searchsorted(ends, np.arange(len(slack)), "right"),
+    )
     stack = np.empty(len(slack), np.int64)
     height = 0
     for t in range(len(slack)):

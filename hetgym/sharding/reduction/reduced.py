@@ -10,13 +10,13 @@ import numpy.typing as npt
 from hetgym._types import BoolArray, Int64Array
 from hetgym.errors import ProblemError
 from hetgym.sharding.evaluation import exact_sum
-from hetgym.sharding.reduction.memory import Memory, memory_of
 from hetgym.sharding.problem import INFINITE, ShardingProblem
 from hetgym.sharding.reduction.consistency import supported
 from hetgym.sharding.reduction.contraction import contracted
 from hetgym.sharding.reduction.core import FORBIDDEN, Core, merged, restricted
 from hetgym.sharding.reduction.dominance import undominated
 from hetgym.sharding.reduction.folding import folded
+from hetgym.sharding.reduction.memory import Memory, memory_of
 
 LARGEST_SUM = FORBIDDEN >> 1  # Largest sum of finite costs that is accepted
 
@@ -68,7 +68,7 @@ def reduce(problem: ShardingProblem) -> Reduced:
     the same nodes take memory as at another time, are left out.
 
     Raises:
-        ProblemError: every choice has infinite entries, or finite costs add up to 2^59 or more.
+        ProblemError: every choice has infinite entries, finite costs add up to 2^59 or more, or usages to 2^63.
 
     >>> from hetgym.sharding import INFINITE, ShardingProblem
     >>> follow = [[0, INFINITE], [INFINITE, 0]]
@@ -77,6 +77,8 @@ def reduce(problem: ShardingProblem) -> Reduced:
     >>> reduced, reduced.lift([]).tolist()
     (Reduced(0 nodes, 0 edges, 0 strategies, 0 entries), [0, 0])
     """
+    if problem.wide:
+        raise ProblemError(f"sharding problem {problem.name!r}: usages add up to more than 2^63")
     core = _core(problem)
     counted = _counted(problem)
     steps = [_step("problem", core)]
@@ -116,9 +118,7 @@ def _core(problem: ShardingProblem) -> Core:
         raise ProblemError(f"sharding problem {problem.name!r}: costs add up to {total}; at most 2^59 are supported")
     nodes = np.arange(problem.nodes)
     maps = np.arange(len(costs)) - np.repeat(problem.offsets[:-1], problem.widths)
-    return Core(
-        problem.offsets, costs, problem.ends, problem.table_offsets, tables, nodes, problem.offsets[:-1], maps
-    )
+    return Core(problem.offsets, costs, problem.ends, problem.table_offsets, tables, nodes, problem.offsets[:-1], maps)
 
 
 def _counted(problem: ShardingProblem) -> BoolArray:

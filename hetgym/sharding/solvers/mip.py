@@ -6,51 +6,73 @@ a solution takes too much, the worst first (Dantzig, Fulkerson & Johnson, Operat
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import monotonic
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from hetgym._types import FloatArray, Int64Array
+from hetgym._types import BoolArray, FloatArray, Int64Array
 from hetgym.errors import require
 from hetgym.sharding.reduction import Reduced
 from hetgym.sharding.reduction.core import FORBIDDEN
+from hetgym.sharding.solvers.ascent import new_ascent
+from hetgym.sharding.solvers.incumbent import Incumbent
+from hetgym.sharding.solvers.model import model_of
+from hetgym.sharding.solvers.sweeps import backward, forward
 
 ROWS = 40  # Most rows for memory that are added after a solution
-GAP = 1e-4  # Share of the cost up to which branch and bound proves a solution
-SCALE = 1e6  # The program's costs are scaled to about this sum
+GAP = 1e-5  # Share of the cost up to which branch and bound proves a solution
+SCALE = 1e6  # The program's costs are scaled so that they add up to about this
+SWEEPS = 5  # Sweeps of TRW-S for a first idea of that sum
 
-Found = Callable[[Int64Array, float], None]  # Takes a choice of the reduced problem that fits, or None, and a bound
+
+def mip(incumbent: Incumbent, rng: np.random.Generator) -> Iterator[None]:
+    """Solve the relaxation, then branch and bound; each step solves the program once and adds rows."""
+    program = Program(incumbent)
+    while program.run() and program.cut():
+        yield
+    if not incumbent.over:
+        yield
+        program.integral()
+        while program.run() and program.cut():
+            yield
+
+
+def _rough_bound(reduced: Reduced) -> float:
+    """The bound of a few sweeps without prices."""
+    model = model_of(reduced)
+    ascent = new_ascent(model)
+    for _ in range(SWEEPS):
+        forward(model, model.costs, ascent.messages, ascent.choice, ascent.scratch)
+        bound = backward(model, model.costs, ascent.messages, ascent.scratch)
+    return float(bound)
 
 
 class Program:
-    """The linear program.
+    """The linear program of an incumbent's reduced problem."""
 
-    Args:
-        reduced: the problem.
-        seconds: time after which it stops [s].
-        found: takes each solution that fits, and each bound.
-    """
-
-    def __init__(self, reduced: Reduced, seconds: float, found: Found) -> None:
+    def __init__(self, incumbent: Incumbent) -> None:
         self._highspy = require("highspy", "exact", "mip")
-        self.reduced, self.found = reduced, found
-        self.end = monotonic() + seconds
-        core = reduced.core
+        self.incumbent, self.reduced = incumbent, incumbent.reduced
+        core = self.reduced.core
         self.strategies = len(core.costs)
         self.rows: set[int] = set()  # times that have a row
-        allowed = core.tables < FORBIDDEN
+        self._told = -np.inf  # bound that the incumbent has heard of
+        self.whole = False  # True once strategies are integer variables
         self.highs = self._highspy.Highs()
         self.highs.silent()
+        for interrupt in (self.highs.cbSimplexInterrupt, self.highs.cbIpmInterrupt, self.highs.cbMipInterrupt):
+            interrupt.subscribe(self._watch)
+        self.highs.cbMipSolution.subscribe(self._solution)
         for name, value in (("threads", 1), ("mip_rel_gap", GAP), ("random_seed", 0)):
             self.highs.setOptionValue(name, value)
+        allowed = core.tables < FORBIDDEN
         costs = np.concatenate([core.costs, core.tables[allowed]]).astype(np.float64)
-        spread = np.abs(costs[: self.strategies]).sum() + costs[self.strategies :].sum()
-        self.scale = SCALE * max(1, core.nodes) / spread if spread > 0 else 1.0
+        self.scale = SCALE / max(1.0, abs(_rough_bound(self.reduced)))
         self._pass(costs * self.scale, allowed)
 
-    def _pass(self, costs: FloatArray, allowed: npt.NDArray[np.bool_]) -> None:
+    def _pass(self, costs: FloatArray, allowed: BoolArray) -> None:
         core = self.reduced.core
         strategies, n, m = self.strategies, core.nodes, len(core.ends)
         widths = np.diff(core.offsets)
@@ -82,52 +104,78 @@ class Program:
         program.a_matrix_.index_ = rows[order].astype(np.int32)
         program.a_matrix_.value_ = values[order]
         self.highs.passModel(program)
+        memory = self.reduced.memory
+        # For each usage of a strategy in a row of memory, the row and the strategy.
+        self.row = np.repeat(np.arange(len(memory.begins)), np.diff(memory.usage_offsets))
+        owner = np.repeat(np.arange(n), np.diff(memory.offsets))[self.row]
+        self.strategy = core.offsets[owner] + np.arange(len(memory.usages)) - memory.usage_offsets[self.row]
 
-    def solve(self) -> None:
-        """Solve the relaxation, then branch and bound."""
-        while self._run() and self._cut():
-            pass
-        if monotonic() >= self.end:
-            return
+    def integral(self) -> None:
+        """Make the strategies integer variables; pairs follow from them."""
         whole = np.arange(self.strategies, dtype=np.int32)
         kinds = np.full(self.strategies, self._highspy.HighsVarType.kInteger)
         self.highs.changeColsIntegrality(self.strategies, whole, kinds)
-        while self._run() and self._cut():
-            pass
+        self.whole = True
 
-    def _run(self) -> bool:
-        """Solve the program with the rows that it has; false if time is up."""
-        left = self.end - monotonic()
-        if left <= 0:
+    def run(self) -> bool:
+        """Solve the program with the rows that it has; False if time is up."""
+        if self.incumbent.over:
             return False
-        self.highs.setOptionValue("time_limit", self.highs.getRunTime() + left)
+        if self.incumbent.seconds is not None:
+            self.highs.setOptionValue("time_limit", self.highs.getRunTime() + self.incumbent.left)
         self.highs.run()
         return True
 
-    def _cut(self) -> bool:
-        """Add rows where the solution takes too much memory; false if it fits or there is none."""
+    def cut(self) -> bool:
+        """Take the bound and the solution, and add rows where it needs too much memory; False if it does nowhere."""
+        status, kinds = self.highs.getModelStatus(), self._highspy.HighsModelStatus
         info = self.highs.getInfo()
-        solution = np.asarray(self.highs.getSolution().col_value)[: self.strategies]
-        memory = self.reduced.memory
-        print(self.highs.getModelStatus(), info.objective_function_value / self.scale, info.mip_dual_bound / self.scale, len(self.rows), monotonic())
-        if not len(solution):
+        if self.whole:
+            self.incumbent.prove(info.mip_dual_bound / self.scale, "mip")
+        elif status == kinds.kOptimal:
+            self.incumbent.prove(info.objective_function_value / self.scale, "mip")
+        values = np.asarray(self.highs.getSolution().col_value)[: self.strategies]
+        if not len(values) or info.primal_solution_status != self._highspy.SolutionStatus.kSolutionStatusFeasible:
             return False
-        weights = np.repeat(np.arange(len(memory.begins)), np.diff(memory.usage_offsets))
-        owner = np.repeat(np.arange(self.reduced.core.nodes), np.diff(memory.offsets))
-        strategy = self.reduced.core.offsets[owner[weights]] + np.arange(len(memory.usages)) - memory.usage_offsets[weights]
-        share = np.bincount(weights, memory.usages * solution[strategy], len(memory.begins))
-        used = np.cumsum(
-            np.bincount(memory.begins, share, memory.times + 1) - np.bincount(memory.ends, share, memory.times + 1)
-        )[: memory.times]
-        limit = float(self.reduced.problem.limit or 1)
-        over = used - memory.slack
-        peaks = np.flatnonzero(over > 1e-6 * limit)
-        peaks = np.array([t for t in peaks if (t == 0 or over[t - 1] <= over[t]) and (t + 1 == len(over) or over[t + 1] < over[t])], np.int64)
-        chosen = [t for t in peaks[np.argsort(-over[peaks], kind="stable")][:ROWS] if t not in self.rows]
+        if self.whole:
+            choice = self._choice(values)
+            self.incumbent.offer(choice, "mip")
+            values = np.zeros(self.strategies)
+            values[self.reduced.core.offsets[:-1] + choice] = 1.0
+        return self._add_rows(values)
+
+    def _watch(self, event: Any) -> None:
+        """End the solver once the incumbent is over, and take its bound."""
+        if self.whole and event.data_out.mip_dual_bound > self._told:
+            self._told = event.data_out.mip_dual_bound
+            self.incumbent.prove(self._told / self.scale, "mip")
+        if self.incumbent.ended or self.incumbent.gap <= GAP:
+            event.interrupt()
+
+    def _solution(self, event: Any) -> None:
+        """Take a solution of branch and bound, if memory suffices."""
+        self.incumbent.offer(self._choice(np.asarray(event.data_out.mip_solution)[: self.strategies]), "mip")
+
+    def _choice(self, values: FloatArray) -> Int64Array:
+        offsets = self.reduced.core.offsets
+        return np.array([values[low:high].argmax() for low, high in pairwise(offsets.tolist())], np.int64)
+
+    def _add_rows(self, values: FloatArray) -> bool:
+        """Add rows at the worst times; False if there are none."""
+        memory, limit = self.reduced.memory, float(self.reduced.problem.limit or 1)
+        share = np.bincount(self.row, memory.usages * values[self.strategy], len(memory.begins))
+        changes = np.bincount(memory.begins, share, memory.times + 1) - np.bincount(
+            memory.ends, share, memory.times + 1
+        )
+        over = np.cumsum(changes)[: memory.times] - memory.slack
+        high = np.concatenate([[-np.inf], over, [-np.inf]])
+        peak = (over > 1e-6 * limit) & (high[1:-1] >= high[:-2]) & (high[1:-1] > high[2:])
+        peaks = np.flatnonzero(peak)
+        chosen = [t for t in peaks[np.argsort(-over[peaks], kind="stable")].tolist() if t not in self.rows][:ROWS]
         for t in chosen:
-            self.rows.add(int(t))
-            live = (memory.begins[weights] <= t) & (memory.ends[weights] > t) & (memory.usages > 0)
-            amount = np.bincount(strategy[live], memory.usages[live] / limit, self.strategies)
+            self.rows.add(t)
+            live = (memory.begins[self.row] <= t) & (memory.ends[self.row] > t) & (memory.usages > 0)
+            amount = np.bincount(self.strategy[live], memory.usages[live] / limit, self.strategies)
             index = np.flatnonzero(amount).astype(np.int32)
             self.highs.addRow(-self._highspy.kHighsInf, memory.slack[t] / limit, len(index), index, amount[index])
         return bool(chosen)

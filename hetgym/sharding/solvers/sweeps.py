@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hetgym._kernels.jit import jit
 
+
 @jit
 def forward(model, theta, messages, choice, scratch):  # type: ignore[no-untyped-def]
     """Send messages to later nodes, and choose for each node in turn what is cheapest given the nodes before it.
@@ -36,8 +37,11 @@ def forward(model, theta, messages, choice, scratch):  # type: ignore[no-untyped
         for e in range(model.first[v], model.first[v + 1]):
             mine[:] = total
             mine -= messages[model.sides[2 * e] : model.sides[2 * e + 1]]
-            send(mine, model.tables[model.table_offsets[e] : model.table_offsets[e + 1]],
-                 messages[model.sides[2 * e + 1] : model.sides[2 * e + 2]])
+            send(
+                mine,
+                model.tables[model.table_offsets[e] : model.table_offsets[e + 1]],
+                messages[model.sides[2 * e + 1] : model.sides[2 * e + 2]],
+            )
 
 
 @jit
@@ -63,8 +67,11 @@ def backward(model, theta, messages, scratch):  # type: ignore[no-untyped-def]
             e = model.second[i]
             mine[:] = total
             mine -= messages[model.sides[2 * e + 1] : model.sides[2 * e + 2]]
-            bound += send(mine, model.turned[model.table_offsets[e] : model.table_offsets[e + 1]],
-                          messages[model.sides[2 * e] : model.sides[2 * e + 1]])
+            bound += send(
+                mine,
+                model.turned[model.table_offsets[e] : model.table_offsets[e + 1]],
+                messages[model.sides[2 * e] : model.sides[2 * e + 1]],
+            )
     return bound
 
 
