@@ -1,7 +1,7 @@
 """Sharding: every operator on all devices of a mesh, each on its part of the tensors.
 
-A :class:`ShardingProblem` has a list of strategies for each operator, prices for them and for every pair that meets on an
-edge, and a limit of memory over time. :func:`solve` chooses among them.
+A :class:`ShardingProblem` has a list of strategies for each operator, prices for them and for every pair that meets on
+an edge, and a limit of memory over time. :func:`solve` chooses among them.
 """
 
 from __future__ import annotations
