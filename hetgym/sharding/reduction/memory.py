@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def memory_of(problem: ShardingProblem, core: Core) -> Memory:
         usage_offsets, usages,
     )  # fmt: skip
     places = zip(owner[rows].tolist(), begins[rows].tolist(), ends[rows].tolist(), strict=True)
-    found = _added(zip(places, np.split(usages, usage_offsets[1:-1]), strict=True))
+    found = _added(zip(places, [usages[low:high] for low, high in pairwise(usage_offsets.tolist())], strict=True))
     while True:
         count = len(found)
         found = _joined(found)
