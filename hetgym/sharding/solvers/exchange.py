@@ -15,7 +15,7 @@ from hetgym.sharding.solvers.model import HIGH, Model, add_usage, cost_of, fits
 SHARES = np.array([1.0, 0.0, 0.5, 0.0, 1.5, 0.0])
 """Shares of the prices at which trees are chosen, in turn: without prices, what is chosen is never dearer."""
 
-SIZES = np.array([40, 40, 40, 40, 200, 40])
+NODES = 40  # Most nodes of a tree
 
 
 @record
@@ -44,7 +44,7 @@ def new_exchange(model: Model, choice: Int64Array, worth: FloatArray) -> Exchang
 
 
 @jit
-def search(model, forest, state, trials, draws, heat, most):  # type: ignore[no-untyped-def]
+def search(model, forest, state, trials, draws):  # type: ignore[no-untyped-def]
     """Try a number of trees; returns how many changes were kept."""
     kept = 0
     figures, choice, tried = state.figures, state.choice, state.tried
@@ -53,16 +53,14 @@ def search(model, forest, state, trials, draws, heat, most):  # type: ignore[no-
         share = SHARES[int(figures[2]) % len(SHARES)]
         figures[2] += 1.0
         root = int(draws.random() * n)
-        size = grow(model, forest, root, most, draws)
+        size = grow(model, forest, root, NODES, draws)
         for k in range(size):
             v = forest.nodes[k]
             for s in range(model.offsets[v], model.offsets[v + 1]):
                 state.theta[s] = model.costs[s] + share * state.worth[s]
-                if heat > 0.0:
-                    state.theta[s] += heat * np.log(-np.log(draws.random() + 1e-300) + 1e-300)
         optimise(model, forest, state.theta, tried)
         difference, changed = _difference(model, forest, choice, tried)
-        if changed and (share > 0.0 or difference < 0.0 or heat > 0.0) and _book(model, forest, state):
+        if changed and (share > 0.0 or difference < 0.0) and _book(model, forest, state):
             kept += 1
             figures[1] += difference
             for k in range(size):
