@@ -48,13 +48,15 @@ class Dual:
         ):  # fmt: skip
             self.take(choice)
 
-    def take(self, choice: Int64Array) -> None:
-        """Take a choice that fits."""
+    def take(self, choice: Int64Array) -> bool:
+        """Take a choice that fits; returns whether it is better than those before."""
         cost = cost_of(self.model, choice)
-        if cost < self.ascent.figures[BEST]:
+        better = bool(cost < self.ascent.figures[BEST])
+        if better:
             self.ascent.figures[BEST] = cost
             self.ascent.best[:] = choice
             self.incumbent.offer(choice, self.name)
+        return better
 
 
 def dual(incumbent: Incumbent, rng: np.random.Generator) -> Iterator[None]:

@@ -17,6 +17,8 @@ SHARES = np.array([1.0, 0.0, 0.5, 0.0, 1.5, 0.0])
 
 NODES = 40  # Most nodes of a tree
 
+COST, NOW, TRIED = range(3)  # Figures of a search: cost of the best choice and of the current one, trees so far
+
 
 @record
 class Exchange(NamedTuple):
@@ -29,7 +31,7 @@ class Exchange(NamedTuple):
     worth: FloatArray  # [s] what the memory of each strategy is worth
     theta: FloatArray  # [s] scratch
     best: Int64Array  # [n]
-    figures: FloatArray  # [3] cost of the best choice, cost of the current one, trials
+    figures: FloatArray  # [3] see COST and those after it
 
 
 def new_exchange(model: Model, choice: Int64Array, worth: FloatArray) -> Exchange:
@@ -50,8 +52,8 @@ def search(model, forest, state, trials, draws):  # type: ignore[no-untyped-def]
     figures, choice, tried = state.figures, state.choice, state.tried
     n = len(model.offsets) - 1
     for _ in range(trials):
-        share = SHARES[int(figures[2]) % len(SHARES)]
-        figures[2] += 1.0
+        share = SHARES[int(figures[TRIED]) % len(SHARES)]
+        figures[TRIED] += 1.0
         root = int(draws.random() * n)
         size = grow(model, forest, root, NODES, draws)
         for k in range(size):
@@ -62,11 +64,11 @@ def search(model, forest, state, trials, draws):  # type: ignore[no-untyped-def]
         difference, changed = _difference(model, forest, choice, tried)
         if changed and (share > 0.0 or difference < 0.0) and _book(model, forest, state):
             kept += 1
-            figures[1] += difference
+            figures[NOW] += difference
             for k in range(size):
                 choice[forest.nodes[k]] = tried[forest.nodes[k]]
-            if figures[1] < figures[0] - 1e-9 * abs(figures[0]):
-                figures[0] = figures[1]
+            if figures[NOW] < figures[COST] - 1e-9 * abs(figures[COST]):
+                figures[COST] = figures[NOW]
                 state.best[:] = choice
         else:
             for k in range(size):

@@ -14,7 +14,7 @@ import numpy as np
 from hetgym._types import FloatArray, Int64Array
 from hetgym.sharding.solvers.ascent import BOUND
 from hetgym.sharding.solvers.dual import REPAIRS, Dual
-from hetgym.sharding.solvers.exchange import new_exchange, repair, search
+from hetgym.sharding.solvers.exchange import COST, TRIED, Exchange, new_exchange, repair, search
 from hetgym.sharding.solvers.incumbent import Incumbent
 from hetgym.sharding.solvers.model import priced
 from hetgym.sharding.solvers.sweeps import backward, forward
@@ -36,34 +36,51 @@ def trees(incumbent: Incumbent, rng: np.random.Generator) -> Iterator[None]:
         dual.advance()
         bounds.append(float(dual.ascent.figures[BOUND]))
         yield
-    start: Int64Array | None = incumbent.choice
-    errors = 0
+    main = _exchange(dual, dual.ascent.best)
+    yield from _improve(dual, main)
+    behind, errors = 0.0, 0
     while True:
-        if start is not None:
-            yield from _improve(dual, start, rng)
         dual.advance()  # better prices, and a better bound
         start = _start(dual, *ERRORS[errors % len(ERRORS)], rng)
         errors += 1
         yield
+        if start is not None:
+            other = _exchange(dual, start)
+            yield from _improve(dual, other)
+            behind += other.figures[TRIED]
+            main = other if other.figures[COST] < main.figures[COST] else main
+        if incumbent.choice is not None and dual.take(incumbent.choice):  # another solver was better
+            main = _exchange(dual, incumbent.choice)
+        while behind > 0:  # as many trees for the best choice as for all others
+            behind -= _more(dual, main)
+            yield
+
+
+def _exchange(dual: Dual, choice: Int64Array) -> Exchange:
+    """A search from a choice, at the best prices."""
+    return new_exchange(dual.model, choice, _priced(dual, dual.ascent.best_prices) - dual.model.costs)
 
 
 def _grows(bounds: list[float]) -> bool:
     return bounds[-1] - bounds[-WINDOW] > GROWTH * abs(bounds[-1])
 
 
-def _improve(dual: Dual, start: Int64Array, rng: np.random.Generator) -> Iterator[None]:
-    """Search from a start until trees no longer help."""
-    worth = _priced(dual, dual.ascent.best_prices) - dual.model.costs
-    state = new_exchange(dual.model, start, worth)
-    trials = 100 + len(start) // 4
+def _improve(dual: Dual, state: Exchange) -> Iterator[None]:
+    """Search until trees no longer help."""
     idle = 0
     while idle < IDLE:
-        before = state.figures[0]
-        search(dual.model, dual.forest, state, trials, rng)
-        idle = 0 if state.figures[0] < before else idle + 1
-        if idle == 0:
-            dual.take(state.best)
+        before = state.figures[COST]
+        _more(dual, state)
+        idle = 0 if state.figures[COST] < before else idle + 1
         yield
+
+
+def _more(dual: Dual, state: Exchange) -> int:
+    """Try some trees; returns how many."""
+    trials = 100 + dual.order.size // 4
+    search(dual.model, dual.forest, state, trials, dual.rng)
+    dual.take(state.best)
+    return trials
 
 
 def _start(dual: Dual, prices: bool, costs: bool, rng: np.random.Generator) -> Int64Array | None:
