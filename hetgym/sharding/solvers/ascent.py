@@ -43,7 +43,7 @@ class Ascent(NamedTuple):
     choice: Int64Array  # [n] latest choice
     best: Int64Array  # [n] best choice that fits
     figures: FloatArray  # see BOUND and those after it
-    scratch: FloatArray  # [2, widest node]
+    scratch: FloatArray  # [2 * widest node]
 
 
 def new_ascent(model: Model) -> Ascent:
@@ -55,7 +55,7 @@ def new_ascent(model: Model) -> Ascent:
     return Ascent(
         np.zeros(times), np.zeros(times), np.zeros(times), np.zeros(times + 1), np.zeros(len(model.costs)),
         np.zeros(model.sides[-1]), np.zeros(times + 1, np.int64), np.zeros(nodes, np.int64),
-        np.zeros(nodes, np.int64), figures, np.zeros((2, widest)),
+        np.zeros(nodes, np.int64), figures, np.zeros(2 * widest),
     )  # fmt: skip
 
 

@@ -69,7 +69,8 @@ def search(model, forest, state, trials, draws):  # type: ignore[no-untyped-def]
                 choice[forest.nodes[k]] = tried[forest.nodes[k]]
             if figures[NOW] < figures[COST] - 1e-9 * abs(figures[COST]):
                 figures[COST] = figures[NOW]
-                state.best[:] = choice
+                for v in range(n):
+                    state.best[v] = choice[v]
         else:
             for k in range(size):
                 tried[forest.nodes[k]] = choice[forest.nodes[k]]
@@ -150,7 +151,10 @@ def repair(model, forest, choice, theta, sums, used, order, rounds, draws):  # t
     typical = 0.0
     for v in range(len(model.offsets) - 1):
         low, high = model.offsets[v], model.offsets[v + 1]
-        typical += theta[low:high].max() - theta[low:high].min()
+        least, most = theta[low], theta[low]
+        for s in range(low + 1, high):
+            least, most = min(least, theta[s]), max(most, theta[s])
+        typical += most - least
     for trial in range(rounds + 1):
         add_usage(model, choice, used)
         if fits(used, model.slack):

@@ -9,7 +9,7 @@ import numpy as np
 from hetgym._kernels.jit import jit
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, Int64Array
-from hetgym.sharding.solvers.model import Model
+from hetgym.sharding.solvers.model import Model, add_row, lowest
 
 
 @record
@@ -22,6 +22,7 @@ class Forest(NamedTuple):
     links: Int64Array  # [n] edges that join a node to the forest, for nodes that are not in it
     value: FloatArray  # [s] least cost of the subtree of each strategy
     front: Int64Array  # [n] nodes that the forest may grow by
+    root: Int64Array  # [n] scratch
     count: Int64Array  # [2] number of the forest; and how many nodes it has
 
 
@@ -30,7 +31,7 @@ def new_forest(model: Model) -> Forest:
     n = len(model.offsets) - 1
     return Forest(
         np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64),
-        np.zeros(len(model.costs)), np.zeros(n, np.int64), np.zeros(2, np.int64),
+        np.zeros(len(model.costs)), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(2, np.int64),
     )  # fmt: skip
 
 
@@ -80,9 +81,11 @@ def spread(model, forest, order):  # type: ignore[no-untyped-def]
     """Make a maximal induced forest: nodes enter in order, unless they would close a cycle."""
     forest.count[0] += 1
     mark = 2 * forest.count[0]
-    n = len(order)
-    root = np.arange(n)
-    for v in order:
+    root = forest.root
+    for v in range(len(root)):
+        root[v] = v
+    for i in range(len(order)):
+        v = order[i]
         fresh = True
         ahead, behind = model.first[v], model.second_offsets[v]
         edges = model.first[v + 1] - ahead
@@ -104,7 +107,8 @@ def spread(model, forest, order):  # type: ignore[no-untyped-def]
             forest.member[v] = mark
             forest.links[v] = 0
     size = 0
-    for v in order:  # from now on, nodes that are reached have mark + 1
+    for i in range(len(order)):  # from now on, nodes that are reached have mark + 1
+        v = order[i]
         if forest.member[v] != mark:
             continue
         head = size
@@ -144,48 +148,46 @@ def optimise(model, forest, theta, choice):  # type: ignore[no-untyped-def]
         choice: [n] strategies, which are changed.
     """
     mark, size = 2 * forest.count[0], forest.count[1]
+    offsets, value = model.offsets, forest.value
     for k in range(size):
         v = forest.nodes[k]
-        low, width = model.offsets[v], model.offsets[v + 1] - model.offsets[v]
-        value = forest.value[low : low + width]
-        value[:] = theta[low : low + width]
+        low, width = offsets[v], offsets[v + 1] - offsets[v]
+        for s in range(low, low + width):
+            value[s] = theta[s]
         for e in range(model.first[v], model.first[v + 1]):
             w = model.ends[e, 1]
             if forest.member[w] != mark:
-                at = model.table_offsets[e] + choice[w] * width
-                value += model.turned[at : at + width]
+                add_row(value, low, width, model.turned, model.table_offsets[e] + choice[w] * width)
         for i in range(model.second_offsets[v], model.second_offsets[v + 1]):
             e = model.second[i]
             w = model.ends[e, 0]
             if forest.member[w] != mark:
-                at = model.table_offsets[e] + choice[w] * width
-                value += model.tables[at : at + width]
+                add_row(value, low, width, model.tables, model.table_offsets[e] + choice[w] * width)
     for k in range(size - 1, -1, -1):
         v = forest.nodes[k]
         e = forest.parent[v]
         if e < 0:
             continue
-        low, width = model.offsets[v], model.offsets[v + 1] - model.offsets[v]
+        low, width = offsets[v], offsets[v + 1] - offsets[v]
+        # Rows of the table are the parent's strategies.
         first = model.ends[e, 0] == v
         w = model.ends[e, 1] if first else model.ends[e, 0]
-        # Rows of the table are the parent's strategies.
         table = model.turned if first else model.tables
         at = model.table_offsets[e]
-        for t in range(model.offsets[w], model.offsets[w + 1]):
-            least = np.inf
-            for s in range(width):
-                cost = forest.value[low + s] + table[at + s]
+        for t in range(offsets[w], offsets[w + 1]):
+            least = value[low] + table[at]
+            for s in range(1, width):
+                cost = value[low + s] + table[at + s]
                 least = cost if cost < least else least
-            forest.value[t] += least
+            value[t] += least
             at += width
     for k in range(size):
         v = forest.nodes[k]
         e = forest.parent[v]
-        low, width = model.offsets[v], model.offsets[v + 1] - model.offsets[v]
-        value = forest.value[low : low + width]
+        low, width = offsets[v], offsets[v + 1] - offsets[v]
         if e >= 0:
             first = model.ends[e, 0] == v
             w = model.ends[e, 1] if first else model.ends[e, 0]
-            at = model.table_offsets[e] + choice[w] * width
-            value += (model.turned if first else model.tables)[at : at + width]
-        choice[v] = value.argmin()
+            table = model.turned if first else model.tables
+            add_row(value, low, width, table, model.table_offsets[e] + choice[w] * width)
+        choice[v] = lowest(value, low, width)

@@ -84,6 +84,11 @@ class Incumbent:
         return math.inf if self.seconds is None else self.seconds - (clock() - self.began)
 
     @property
+    def spent(self) -> float:
+        """Share of the time that is over; 0 without a limit."""
+        return 0.0 if self.seconds is None else 1.0 - self.left / self.seconds
+
+    @property
     def over(self) -> bool:
         """True if time is up, or nothing is left to gain."""
         return self.ended or self.left <= 0 or self.gap == 0.0

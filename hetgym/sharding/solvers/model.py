@@ -76,7 +76,7 @@ def cost_of(model, choice):  # type: ignore[no-untyped-def]
     for v in range(len(model.offsets) - 1):
         total += model.costs[model.offsets[v] + choice[v]]
     for e in range(len(model.ends)):
-        u, v = model.ends[e]
+        u, v = model.ends[e, 0], model.ends[e, 1]
         width = model.offsets[v + 1] - model.offsets[v]
         total += model.tables[model.table_offsets[e] + choice[u] * width + choice[v]]
     return total
@@ -85,7 +85,8 @@ def cost_of(model, choice):  # type: ignore[no-untyped-def]
 @jit
 def add_usage(model, choice, used):  # type: ignore[no-untyped-def]
     """[t] memory that a choice takes beyond the least; `used` has one more entry than there are times."""
-    used[:] = 0
+    for t in range(len(used)):
+        used[t] = 0
     for v in range(len(model.offsets) - 1):
         for j in range(model.row_offsets[v], model.row_offsets[v + 1]):
             usage = model.usages[model.usage_offsets[j] + choice[v]]
@@ -113,7 +114,8 @@ def priced(model, prices, share, theta):  # type: ignore[no-untyped-def]
     """
     for v in range(len(model.offsets) - 1):
         low, high = model.offsets[v], model.offsets[v + 1]
-        theta[low:high] = model.costs[low:high]
+        for s in range(low, high):
+            theta[s] = model.costs[s]
         if share > 0.0:
             for j in range(model.row_offsets[v], model.row_offsets[v + 1]):
                 price = share * (prices[model.ends_of_rows[j]] - prices[model.begins[j]])
@@ -121,3 +123,20 @@ def priced(model, prices, share, theta):  # type: ignore[no-untyped-def]
                     at = model.usage_offsets[j]
                     for s in range(high - low):
                         theta[low + s] += price * model.usages[at + s]
+
+
+@jit
+def add_row(value, low, width, table, at):  # type: ignore[no-untyped-def]
+    """Add a row of a table to the values of a node's strategies, which begin at `low`."""
+    for s in range(width):
+        value[low + s] += table[at + s]
+
+
+@jit
+def lowest(value, low, width):  # type: ignore[no-untyped-def]
+    """The first of a node's strategies with the least value."""
+    best = 0
+    for s in range(1, width):
+        if value[low + s] < value[low + best]:
+            best = s
+    return best

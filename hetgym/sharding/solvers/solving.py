@@ -145,6 +145,6 @@ def _together(incumbent: Incumbent, solvers: list[Iterator[None]]) -> None:
 def _run(incumbent: Incumbent, solver: Iterator[None], steps: int | None) -> None:
     """Make steps of a solver: a number of them, or until the incumbent is over."""
     with searching() as ended:
-        for step in count():
-            if step == steps or incumbent.over or ended() or next(solver, StopIteration) is StopIteration:
+        for step in count(1):  # the first step is made however little time there is
+            if next(solver, StopIteration) is StopIteration or step == steps or incumbent.over or ended():
                 break

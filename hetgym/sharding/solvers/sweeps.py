@@ -6,6 +6,7 @@ Kolmogorov, IEEE TPAMI 28(10), 2006. Messages may start from anything, so those 
 from __future__ import annotations
 
 from hetgym._kernels.jit import jit
+from hetgym.sharding.solvers.model import add_row, lowest
 
 
 @jit
@@ -16,83 +17,92 @@ def forward(model, theta, messages, choice, scratch):  # type: ignore[no-untyped
         theta: [s] priced costs of strategies.
         messages: what edges keep, at ``model.sides``: the message to the first node, and that to the second.
         choice: [n] for the result.
-        scratch: [2, widest node].
+        scratch: [2 * widest node].
     """
+    half = len(scratch) // 2
     for v in range(len(model.offsets) - 1):
-        low = model.offsets[v]
-        width = model.offsets[v + 1] - low
-        total, mine = scratch[0, :width], scratch[1, :width]
-        total[:] = theta[low : low + width]
+        low, width = model.offsets[v], model.offsets[v + 1] - model.offsets[v]
+        for s in range(width):
+            scratch[s] = theta[low + s]
         for e in range(model.first[v], model.first[v + 1]):
-            total += messages[model.sides[2 * e] : model.sides[2 * e + 1]]
-        mine[:] = total
+            add_row(scratch, 0, width, messages, model.sides[2 * e])
+        for s in range(width):
+            scratch[half + s] = scratch[s]
         for i in range(model.second_offsets[v], model.second_offsets[v + 1]):
             e = model.second[i]
-            total += messages[model.sides[2 * e + 1] : model.sides[2 * e + 2]]
-            at = model.table_offsets[e] + choice[model.ends[e, 0]] * width
-            mine += model.tables[at : at + width]
-        choice[v] = mine.argmin()
+            add_row(scratch, 0, width, messages, model.sides[2 * e + 1])
+            add_row(scratch, half, width, model.tables, model.table_offsets[e] + choice[model.ends[e, 0]] * width)
+        choice[v] = lowest(scratch, half, width)
         ahead, behind = model.first[v + 1] - model.first[v], model.second_offsets[v + 1] - model.second_offsets[v]
-        total /= max(ahead, behind, 1)
+        share = 1.0 / max(ahead, behind, 1)
         for e in range(model.first[v], model.first[v + 1]):
-            mine[:] = total
-            mine -= messages[model.sides[2 * e] : model.sides[2 * e + 1]]
+            for s in range(width):
+                scratch[half + s] = share * scratch[s] - messages[model.sides[2 * e] + s]
             send(
-                mine,
-                model.tables[model.table_offsets[e] : model.table_offsets[e + 1]],
-                messages[model.sides[2 * e + 1] : model.sides[2 * e + 2]],
+                scratch,
+                half,
+                width,
+                model.tables,
+                model.table_offsets[e],
+                messages,
+                model.sides[2 * e + 1],
+                model.sides[2 * e + 2],
             )
 
 
 @jit
 def backward(model, theta, messages, scratch):  # type: ignore[no-untyped-def]
     """Send messages to earlier nodes; the bound, arguments as for :func:`forward`."""
-    bound = 0.0
+    half, bound = len(scratch) // 2, 0.0
     for v in range(len(model.offsets) - 2, -1, -1):
-        low = model.offsets[v]
-        width = model.offsets[v + 1] - low
-        total, mine = scratch[0, :width], scratch[1, :width]
-        total[:] = theta[low : low + width]
+        low, width = model.offsets[v], model.offsets[v + 1] - model.offsets[v]
+        for s in range(width):
+            scratch[s] = theta[low + s]
         for e in range(model.first[v], model.first[v + 1]):
-            total += messages[model.sides[2 * e] : model.sides[2 * e + 1]]
+            add_row(scratch, 0, width, messages, model.sides[2 * e])
         for i in range(model.second_offsets[v], model.second_offsets[v + 1]):
-            e = model.second[i]
-            total += messages[model.sides[2 * e + 1] : model.sides[2 * e + 2]]
-        least = total.min()
+            add_row(scratch, 0, width, messages, model.sides[2 * model.second[i] + 1])
+        least = scratch[lowest(scratch, 0, width)]
         bound += least
-        total -= least
         ahead, behind = model.first[v + 1] - model.first[v], model.second_offsets[v + 1] - model.second_offsets[v]
-        total /= max(ahead, behind, 1)
+        share = 1.0 / max(ahead, behind, 1)
         for i in range(model.second_offsets[v], model.second_offsets[v + 1]):
             e = model.second[i]
-            mine[:] = total
-            mine -= messages[model.sides[2 * e + 1] : model.sides[2 * e + 2]]
+            for s in range(width):
+                scratch[half + s] = share * (scratch[s] - least) - messages[model.sides[2 * e + 1] + s]
             bound += send(
-                mine,
-                model.turned[model.table_offsets[e] : model.table_offsets[e + 1]],
-                messages[model.sides[2 * e] : model.sides[2 * e + 1]],
+                scratch,
+                half,
+                width,
+                model.turned,
+                model.table_offsets[e],
+                messages,
+                model.sides[2 * e],
+                model.sides[2 * e + 1],
             )
     return bound
 
 
 @jit
-def send(mine, table, message):  # type: ignore[no-untyped-def]
+def send(mine, low, width, table, at, messages, begin, end):  # type: ignore[no-untyped-def]
     """Write the message that a node sends over an edge, less its least entry, which is returned.
 
     Args:
-        mine: [p] what the node has to say about its own strategies.
-        table: [p * q] of the edge, with the receiver's strategies running fastest.
-        message: [q] for the result.
+        mine: what the node has to say about its own strategies, from `low` on.
+        table: that of the edge from `at` on, with the receiver's strategies running fastest.
+        messages: the message is written from `begin` to `end`.
     """
-    q = len(message)
+    q = end - begin
     for t in range(q):
-        message[t] = mine[0] + table[t]
-    for s in range(1, len(mine)):
-        row = table[s * q : s * q + q]
-        value = mine[s]
+        messages[begin + t] = mine[low] + table[at + t]
+    for s in range(1, width):
+        value, row = mine[low + s], at + s * q
         for t in range(q):
-            message[t] = min(message[t], value + row[t])
-    least = message.min()
-    for t in range(q):
-        message[t] -= least
+            cost = value + table[row + t]
+            messages[begin + t] = cost if cost < messages[begin + t] else messages[begin + t]
+    least = messages[begin]
+    for t in range(begin + 1, end):
+        least = messages[t] if messages[t] < least else least
+    for t in range(begin, end):
+        messages[t] -= least
     return least

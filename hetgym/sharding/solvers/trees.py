@@ -19,8 +19,10 @@ from hetgym.sharding.solvers.incumbent import Incumbent
 from hetgym.sharding.solvers.model import priced
 from hetgym.sharding.solvers.sweeps import backward, forward
 
-WINDOW, GROWTH = 40, 1e-4  # The dual is left once its bound has grown by less than this share in that many steps
-LONGEST = 120  # Most steps of the dual before the first trees, unless it has found nothing that fits
+WINDOW, GROWTH = 600, 1e-4  # The dual is left once its bound has grown by less than this share in that many sweeps
+LONGEST = 2000  # Most sweeps before the first trees, unless nothing that fits has been found
+SHARE = 0.3  # Share of the time after which the dual is left
+ASCENTS = 5  # Steps of the dual before each further start
 IDLE = 4  # Numbers of trees without a better choice after which a start is given up
 SWEEPS = 3  # Sweeps of messages under erroneous costs
 ERRORS = ((True, False), (False, True), (True, True))  # Whether prices and costs have errors, in turn
@@ -31,16 +33,19 @@ LEAST_ERROR, MOST_ERROR = 0.01, 3.0  # Scale of errors of costs, over the mean c
 def trees(incumbent: Incumbent, rng: np.random.Generator) -> Iterator[None]:
     """Search without end."""
     dual = Dual(incumbent, rng, "trees")
-    bounds: list[float] = []
-    while incumbent.choice is None or len(bounds) < WINDOW or (len(bounds) < LONGEST and _grows(bounds)):
+    seen, since, sweeps = -np.finfo(float).max, 0, 0
+    while incumbent.choice is None or (since < WINDOW and sweeps < LONGEST and incumbent.spent < SHARE):
         dual.advance()
-        bounds.append(float(dual.ascent.figures[BOUND]))
+        bound, sweeps, since = dual.ascent.figures[BOUND], sweeps + dual.sweeps, since + dual.sweeps
+        if bound > seen + GROWTH * abs(seen):
+            seen, since = bound, 0
         yield
     main = _exchange(dual, dual.ascent.best)
     yield from _improve(dual, main)
     behind, errors = 0.0, 0
     while True:
-        dual.advance()  # better prices, and a better bound
+        for _ in range(ASCENTS):  # better prices, and a better bound
+            dual.advance()
         start = _start(dual, *ERRORS[errors % len(ERRORS)], rng)
         errors += 1
         yield
@@ -59,10 +64,6 @@ def trees(incumbent: Incumbent, rng: np.random.Generator) -> Iterator[None]:
 def _exchange(dual: Dual, choice: Int64Array) -> Exchange:
     """A search from a choice, at the best prices."""
     return new_exchange(dual.model, choice, _priced(dual, dual.ascent.best_prices) - dual.model.costs)
-
-
-def _grows(bounds: list[float]) -> bool:
-    return bounds[-1] - bounds[-WINDOW] > GROWTH * abs(bounds[-1])
 
 
 def _improve(dual: Dual, state: Exchange) -> Iterator[None]:
