@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._kernels.jit import jit
-from hetgym._types import BoolArray
+from hetgym._types import BoolArray, Int64Array
 from hetgym.sharding.reduction.core import FORBIDDEN, Core
 
 
@@ -26,7 +26,16 @@ def supported(core: Core) -> BoolArray:
 
 
 @jit
-def _supported(offsets, costs, ends, table_offsets, tables, incident_offsets, incident, sides):  # type: ignore[no-untyped-def]
+def _supported(
+    offsets: Int64Array,
+    costs: Int64Array,
+    ends: Int64Array,
+    table_offsets: Int64Array,
+    tables: Int64Array,
+    incident_offsets: Int64Array,
+    incident: Int64Array,
+    sides: Int64Array,
+) -> BoolArray:
     """``sides[2e]`` and ``sides[2e + 1]`` are where the counts of the two nodes of edge e begin."""
     count = np.zeros(sides[-1], np.int32)
     for e in range(len(ends)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._kernels.jit import jit
+from hetgym._types import BoolArray, Int64Array
 from hetgym.sharding.reduction.core import FORBIDDEN, Core, merged
 
 
@@ -19,7 +20,9 @@ def contracted(core: Core) -> Core:
 
 
 @jit
-def _bijections(offsets, ends, table_offsets, tables):  # type: ignore[no-untyped-def]
+def _bijections(
+    offsets: Int64Array, ends: Int64Array, table_offsets: Int64Array, tables: Int64Array
+) -> tuple[Int64Array, BoolArray]:
     """Partners of both nodes' strategies where they are unique on both sides, at the edge's place; [m] whether."""
     partner = np.empty(len(tables) + 1, np.int64)
     follows = np.zeros(len(ends), np.bool_)
@@ -48,7 +51,15 @@ def _bijections(offsets, ends, table_offsets, tables):  # type: ignore[no-untype
 
 
 @jit
-def _groups(offsets, ends, incident_offsets, incident, follows, table_offsets, partner):  # type: ignore[no-untyped-def]
+def _groups(
+    offsets: Int64Array,
+    ends: Int64Array,
+    incident_offsets: Int64Array,
+    incident: Int64Array,
+    follows: BoolArray,
+    table_offsets: Int64Array,
+    partner: Int64Array,
+) -> tuple[Int64Array, Int64Array]:
     """Group of each node, and which of its strategies each strategy of the group's first node means."""
     n = len(offsets) - 1
     group = np.full(n, -1, np.int64)

@@ -117,7 +117,15 @@ def restricted(core: Core, alive: BoolArray) -> Core:
 
 
 @jit
-def _add_nodes(group, offsets, old_offsets, old_costs, turn_offsets, turns, costs):  # type: ignore[no-untyped-def]
+def _add_nodes(
+    group: Int64Array,
+    offsets: Int64Array,
+    old_offsets: Int64Array,
+    old_costs: Int64Array,
+    turn_offsets: Int64Array,
+    turns: Int64Array,
+    costs: Int64Array,
+) -> None:
     for v in range(len(group)):
         g = group[v]
         for s in range(offsets[g + 1] - offsets[g]):
@@ -125,15 +133,26 @@ def _add_nodes(group, offsets, old_offsets, old_costs, turn_offsets, turns, cost
 
 
 @jit
-def add(one, other):  # type: ignore[no-untyped-def]
+def add(one: int, other: int) -> int:
     """The sum of two costs; what is forbidden stays so."""
     return FORBIDDEN if one >= FORBIDDEN or other >= FORBIDDEN else one + other
 
 
 @jit
-def _add_tables(  # type: ignore[no-untyped-def]
-    goal, table_offsets, tables, group, offsets, costs, ends, old_offsets, old_table_offsets, old, turn_offsets, turns
-):
+def _add_tables(
+    goal: Int64Array,
+    table_offsets: Int64Array,
+    tables: Int64Array,
+    group: Int64Array,
+    offsets: Int64Array,
+    costs: Int64Array,
+    ends: Int64Array,
+    old_offsets: Int64Array,
+    old_table_offsets: Int64Array,
+    old: Int64Array,
+    turn_offsets: Int64Array,
+    turns: Int64Array,
+) -> None:
     """Add each table to that of its goal, or to the costs of the group that holds both of its nodes."""
     for e in range(len(ends)):
         u, v = ends[e]
@@ -156,7 +175,16 @@ def _add_tables(  # type: ignore[no-untyped-def]
 
 
 @jit
-def _compose(owner, map_offsets, maps, turn_offsets, turns, new_offsets, widths, new_maps):  # type: ignore[no-untyped-def]
+def _compose(
+    owner: Int64Array,
+    map_offsets: Int64Array,
+    maps: Int64Array,
+    turn_offsets: Int64Array,
+    turns: Int64Array,
+    new_offsets: Int64Array,
+    widths: Int64Array,
+    new_maps: Int64Array,
+) -> None:
     for v in range(len(owner)):
         old, new = map_offsets[v], new_offsets[v]
         if owner[v] < 0:
@@ -168,7 +196,16 @@ def _compose(owner, map_offsets, maps, turn_offsets, turns, new_offsets, widths,
 
 
 @jit
-def _copy_tables(ends, old_offsets, old_table_offsets, old, offsets, turns, table_offsets, tables):  # type: ignore[no-untyped-def]
+def _copy_tables(
+    ends: Int64Array,
+    old_offsets: Int64Array,
+    old_table_offsets: Int64Array,
+    old: Int64Array,
+    offsets: Int64Array,
+    turns: Int64Array,
+    table_offsets: Int64Array,
+    tables: Int64Array,
+) -> None:
     for e in range(len(ends)):
         u, v = ends[e]
         q = old_offsets[v + 1] - old_offsets[v]

@@ -33,7 +33,17 @@ PROBES = 16  # Choices of all neighbours that are looked at before all choices a
 
 
 @jit
-def _probe(offsets, costs, ends, table_offsets, tables, incident_offsets, incident, v, probe):  # type: ignore[no-untyped-def]
+def _probe(
+    offsets: Int64Array,
+    costs: Int64Array,
+    ends: Int64Array,
+    table_offsets: Int64Array,
+    tables: Int64Array,
+    incident_offsets: Int64Array,
+    incident: Int64Array,
+    v: int,
+    probe: Int64Array,
+) -> None:
     """Cost of each strategy of a node for some choices of its neighbours."""
     width = offsets[v + 1] - offsets[v]
     for k in range(PROBES):
@@ -50,7 +60,7 @@ def _probe(offsets, costs, ends, table_offsets, tables, incident_offsets, incide
 
 
 @jit
-def _dearer(probe, r, s):  # type: ignore[no-untyped-def]
+def _dearer(probe: Int64Array, r: int, s: int) -> bool:
     """True if some choice makes strategy r dearer than s."""
     dearer = False
     for k in range(PROBES):
@@ -59,10 +69,22 @@ def _dearer(probe, r, s):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _undominated(  # type: ignore[no-untyped-def]
-    offsets, costs, ends, table_offsets, tables, incident_offsets, incident,
-    member_offsets, members, map_offsets, maps, usages, usage_offsets, counted,
-):  # fmt: skip
+def _undominated(
+    offsets: Int64Array,
+    costs: Int64Array,
+    ends: Int64Array,
+    table_offsets: Int64Array,
+    tables: Int64Array,
+    incident_offsets: Int64Array,
+    incident: Int64Array,
+    member_offsets: Int64Array,
+    members: Int64Array,
+    map_offsets: Int64Array,
+    maps: Int64Array,
+    usages: Int64Array,
+    usage_offsets: Int64Array,
+    counted: BoolArray,
+) -> BoolArray:
     alive = np.ones(len(costs), np.bool_)
     widest = 0
     for v in range(len(offsets) - 1):

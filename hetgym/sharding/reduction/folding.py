@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hetgym._kernels.jit import jit
+from hetgym._types import BoolArray, Int64Array
 from hetgym.sharding.reduction.core import FORBIDDEN, Core
 
 
@@ -36,7 +37,9 @@ def folded(core: Core) -> Core:
 
 
 @jit
-def _fold_tables(offsets, ends, table_offsets, tables, costs):  # type: ignore[no-untyped-def]
+def _fold_tables(
+    offsets: Int64Array, ends: Int64Array, table_offsets: Int64Array, tables: Int64Array, costs: Int64Array
+) -> BoolArray:
     """[m] False for tables that are the sum of a term for each row and one for each column, which costs then hold."""
     kept = np.ones(len(ends), np.bool_)
     for e in range(len(ends)):

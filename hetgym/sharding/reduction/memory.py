@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from hetgym._kernels.jit import jit
-from hetgym._types import Int64Array
+from hetgym._types import BoolArray, Int64Array
 from hetgym.sharding.problem import ShardingProblem
 from hetgym.sharding.reduction.core import Core
 
@@ -58,7 +58,8 @@ def memory_of(problem: ShardingProblem, core: Core) -> Memory:
     while True:
         count = len(found)
         found = _joined(found)
-        kept = _needed(*(np.array(sorted(place[k] for place in found), np.int64) for k in (1, 2)), slack)
+        begun, ended = (np.array(sorted(place[k] for place in found), np.int64) for k in (1, 2))
+        kept = _needed(begun, ended, slack)
         if kept.all() and len(found) == count:
             break
         moments, slack = moments[kept], slack[kept]
@@ -112,7 +113,7 @@ def _tight(
 
 
 @jit
-def _needed(begins, ends, slack):  # type: ignore[no-untyped-def]
+def _needed(begins: Int64Array, ends: Int64Array, slack: Int64Array) -> BoolArray:
     """[t] False for times whose rows all last at a neighbouring time with no more slack; rows in order of time."""
     kept = np.ones(len(slack), np.bool_)
     times = np.arange(len(slack))
@@ -136,7 +137,15 @@ def _needed(begins, ends, slack):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _extent(members, owner, offsets, map_offsets, maps, usages, usage_offsets):  # type: ignore[no-untyped-def]
+def _extent(
+    members: Int64Array,
+    owner: Int64Array,
+    offsets: Int64Array,
+    map_offsets: Int64Array,
+    maps: Int64Array,
+    usages: Int64Array,
+    usage_offsets: Int64Array,
+) -> Int64Array:
     """[k, 2] least and most memory of each member."""
     found = np.empty((len(members), 2), np.int64)
     for k in range(len(members)):
@@ -150,7 +159,16 @@ def _extent(members, owner, offsets, map_offsets, maps, usages, usage_offsets): 
 
 
 @jit
-def _excess(members, least, map_offsets, maps, usages, usage_offsets, row_offsets, target):  # type: ignore[no-untyped-def]
+def _excess(
+    members: Int64Array,
+    least: Int64Array,
+    map_offsets: Int64Array,
+    maps: Int64Array,
+    usages: Int64Array,
+    usage_offsets: Int64Array,
+    row_offsets: Int64Array,
+    target: Int64Array,
+) -> None:
     for j in range(len(members)):
         m = members[j]
         for s in range(row_offsets[j + 1] - row_offsets[j]):

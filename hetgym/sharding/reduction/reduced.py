@@ -51,7 +51,8 @@ class Reduced:
     def lift(self, choice: npt.ArrayLike) -> Int64Array:
         """[original nodes] the strategies that a choice of the reduced problem's strategies means."""
         chosen = np.append(np.asarray(choice, np.int64), 0)  # an original node without an owner has the owner -1
-        return self.core.maps[self.core.map_offsets + chosen[self.core.owner]]
+        lifted: Int64Array = self.core.maps[self.core.map_offsets + chosen[self.core.owner]]
+        return lifted
 
     def __repr__(self) -> str:
         last = self.steps[-1]

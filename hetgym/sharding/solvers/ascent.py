@@ -60,7 +60,7 @@ def new_ascent(model: Model) -> Ascent:
 
 
 @jit
-def ascend(model, ascent, sweeps):  # type: ignore[no-untyped-def]
+def ascend(model: Model, ascent: Ascent, sweeps: int) -> None:
     """Make a number of double sweeps, each followed by a step of the prices."""
     figures, prices, sums = ascent.figures, ascent.prices, ascent.sums
     times = len(prices)
@@ -85,7 +85,7 @@ def ascend(model, ascent, sweeps):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _step(model, ascent, bound):  # type: ignore[no-untyped-def]
+def _step(model: Model, ascent: Ascent, bound: float) -> None:
     figures, prices, direction = ascent.figures, ascent.prices, ascent.direction
     times = len(prices)
     top = max(abs(figures[BOUND]), 1.0)

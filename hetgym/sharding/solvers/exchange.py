@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hetgym._kernels.draws import Random
 from hetgym._kernels.jit import jit
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, Int64Array
-from hetgym.sharding.solvers.forests import grow, optimise, spread
+from hetgym.sharding.solvers.forests import Forest, grow, optimise, spread
 from hetgym.sharding.solvers.model import HIGH, Model, add_usage, cost_of, fits
 
 SHARES = np.array([1.0, 0.0, 0.5, 0.0, 1.5, 0.0])
@@ -46,7 +47,7 @@ def new_exchange(model: Model, choice: Int64Array, worth: FloatArray) -> Exchang
 
 
 @jit
-def search(model, forest, state, trials, draws):  # type: ignore[no-untyped-def]
+def search(model: Model, forest: Forest, state: Exchange, trials: int, draws: Random) -> int:
     """Try a number of trees; returns how many changes were kept."""
     kept = 0
     figures, choice, tried = state.figures, state.choice, state.tried
@@ -78,10 +79,10 @@ def search(model, forest, state, trials, draws):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _difference(model, forest, choice, tried):  # type: ignore[no-untyped-def]
+def _difference(model: Model, forest: Forest, choice: Int64Array, tried: Int64Array) -> tuple[float, bool]:
     """By how much the changes of a forest's nodes raise the cost, and whether there are any."""
     total, changed = 0.0, False
-    for k in range(forest.count[1]):
+    for k in range(forest.figures[1]):
         v = forest.nodes[k]
         if tried[v] == choice[v]:
             continue
@@ -103,11 +104,11 @@ def _difference(model, forest, choice, tried):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _book(model, forest, state):  # type: ignore[no-untyped-def]
+def _book(model: Model, forest: Forest, state: Exchange) -> bool:
     """Take the memory of the changes if it suffices; false if it does not."""
     used, change, slack = state.used, state.change, model.slack
     low, high = len(slack), 0
-    for k in range(forest.count[1]):
+    for k in range(forest.figures[1]):
         v = forest.nodes[k]
         if state.tried[v] == state.choice[v]:
             continue
@@ -135,7 +136,17 @@ def _book(model, forest, state):  # type: ignore[no-untyped-def]
 
 
 @jit
-def repair(model, forest, choice, theta, sums, used, order, rounds, draws):  # type: ignore[no-untyped-def]
+def repair(
+    model: Model,
+    forest: Forest,
+    choice: Int64Array,
+    theta: FloatArray,
+    sums: FloatArray,
+    used: Int64Array,
+    order: Int64Array,
+    rounds: int,
+    draws: Random,
+) -> bool:
     """Choose anew, on random forests, at prices that rise where memory runs out, until a choice fits.
 
     Args:

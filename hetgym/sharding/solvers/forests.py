@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hetgym._kernels.draws import Random
 from hetgym._kernels.jit import jit
 from hetgym._kernels.records import record
 from hetgym._types import FloatArray, Int64Array
@@ -23,7 +24,7 @@ class Forest(NamedTuple):
     value: FloatArray  # [s] least cost of the subtree of each strategy
     front: Int64Array  # [n] nodes that the forest may grow by
     root: Int64Array  # [n] scratch
-    count: Int64Array  # [2] number of the forest; and how many nodes it has
+    figures: Int64Array  # [2] number of the forest; and how many nodes it has
 
 
 def new_forest(model: Model) -> Forest:
@@ -36,10 +37,10 @@ def new_forest(model: Model) -> Forest:
 
 
 @jit
-def grow(model, forest, root, most, draws):  # type: ignore[no-untyped-def]
+def grow(model: Model, forest: Forest, root: int, most: int, draws: Random) -> int:
     """Grow a random induced tree of up to `most` nodes from a root: no two of them have an edge outside the tree."""
-    forest.count[0] += 1
-    mark = 2 * forest.count[0]
+    forest.figures[0] += 1
+    mark = 2 * forest.figures[0]
     forest.nodes[0], forest.parent[root], forest.member[root] = root, -1, mark
     size, front = 1, _look(model, forest, root, 0, mark)
     while size < most and front > 0:
@@ -53,12 +54,12 @@ def grow(model, forest, root, most, draws):  # type: ignore[no-untyped-def]
         forest.nodes[size] = v
         size += 1
         front = _look(model, forest, v, front, mark)
-    forest.count[1] = size
+    forest.figures[1] = size
     return size
 
 
 @jit
-def _look(model, forest, v, front, mark):  # type: ignore[no-untyped-def]
+def _look(model: Model, forest: Forest, v: int, front: int, mark: int) -> int:
     """Note the neighbours of a new node of the tree."""
     ahead, behind = model.first[v], model.second_offsets[v]
     edges = model.first[v + 1] - ahead
@@ -77,10 +78,10 @@ def _look(model, forest, v, front, mark):  # type: ignore[no-untyped-def]
 
 
 @jit
-def spread(model, forest, order):  # type: ignore[no-untyped-def]
+def spread(model: Model, forest: Forest, order: Int64Array) -> int:
     """Make a maximal induced forest: nodes enter in order, unless they would close a cycle."""
-    forest.count[0] += 1
-    mark = 2 * forest.count[0]
+    forest.figures[0] += 1
+    mark = 2 * forest.figures[0]
     root = forest.root
     for v in range(len(root)):
         root[v] = v
@@ -125,14 +126,14 @@ def spread(model, forest, order):  # type: ignore[no-untyped-def]
                 if forest.member[w] == mark:
                     forest.nodes[size], forest.parent[w], forest.member[w] = w, e, mark + 1
                     size += 1
-    forest.count[1] = size
+    forest.figures[1] = size
     for k in range(size):
         forest.member[forest.nodes[k]] = mark
     return size
 
 
 @jit
-def _root(root, v):  # type: ignore[no-untyped-def]
+def _root(root: Int64Array, v: int) -> int:
     while root[v] != v:
         root[v] = root[root[v]]
         v = root[v]
@@ -140,14 +141,14 @@ def _root(root, v):  # type: ignore[no-untyped-def]
 
 
 @jit
-def optimise(model, forest, theta, choice):  # type: ignore[no-untyped-def]
+def optimise(model: Model, forest: Forest, theta: FloatArray, choice: Int64Array) -> None:
     """Give the nodes of the forest the strategies of least cost, while all other nodes keep theirs.
 
     Args:
         theta: [s] priced costs.
         choice: [n] strategies, which are changed.
     """
-    mark, size = 2 * forest.count[0], forest.count[1]
+    mark, size = 2 * forest.figures[0], forest.figures[1]
     offsets, value = model.offsets, forest.value
     for k in range(size):
         v = forest.nodes[k]

@@ -58,10 +58,9 @@ class Program:
         core = self.reduced.core
         self.strategies = len(core.costs)
         self.rows: set[int] = set()  # times that have a row
-        self._told = -np.inf  # bound that the incumbent has heard of
         self.whole = False  # True once strategies are integer variables
         self.highs = self._highspy.Highs()
-        self.highs.silent()
+        self.highs.setOptionValue("output_flag", False)
         for interrupt in (self.highs.cbSimplexInterrupt, self.highs.cbIpmInterrupt, self.highs.cbMipInterrupt):
             interrupt.subscribe(self._watch)
         self.highs.cbMipSolution.subscribe(self._solution)
@@ -144,10 +143,7 @@ class Program:
         return self._add_rows(values)
 
     def _watch(self, event: Any) -> None:
-        """End the solver once the incumbent is over, and take its bound."""
-        if self.whole and event.data_out.mip_dual_bound > self._told:
-            self._told = event.data_out.mip_dual_bound
-            self.incumbent.prove(self._told / self.scale, "mip")
+        """End the solver once the incumbent is over. Bounds of events are no bounds: some are those of sub-problems."""
         if self.incumbent.ended or self.incumbent.gap <= GAP:
             event.interrupt()
 

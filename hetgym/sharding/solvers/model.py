@@ -61,7 +61,9 @@ def model_of(reduced: Reduced) -> Model:
 
 
 @jit
-def _turn(ends, offsets, table_offsets, tables, turned):  # type: ignore[no-untyped-def]
+def _turn(
+    ends: Int64Array, offsets: Int64Array, table_offsets: Int64Array, tables: FloatArray, turned: FloatArray
+) -> None:
     for e in range(len(ends)):
         p, q = offsets[ends[e, 0] + 1] - offsets[ends[e, 0]], offsets[ends[e, 1] + 1] - offsets[ends[e, 1]]
         for s in range(p):
@@ -70,7 +72,7 @@ def _turn(ends, offsets, table_offsets, tables, turned):  # type: ignore[no-unty
 
 
 @jit
-def cost_of(model, choice):  # type: ignore[no-untyped-def]
+def cost_of(model: Model, choice: Int64Array) -> float:
     """Cost of a choice, beside the constant; at least HIGH if a pair is forbidden."""
     total = 0.0
     for v in range(len(model.offsets) - 1):
@@ -83,7 +85,7 @@ def cost_of(model, choice):  # type: ignore[no-untyped-def]
 
 
 @jit
-def add_usage(model, choice, used):  # type: ignore[no-untyped-def]
+def add_usage(model: Model, choice: Int64Array, used: Int64Array) -> None:
     """[t] memory that a choice takes beyond the least; `used` has one more entry than there are times."""
     for t in range(len(used)):
         used[t] = 0
@@ -97,7 +99,7 @@ def add_usage(model, choice, used):  # type: ignore[no-untyped-def]
 
 
 @jit
-def fits(used, slack):  # type: ignore[no-untyped-def]
+def fits(used: Int64Array, slack: Int64Array) -> bool:
     """True if no more is used than there is at any time."""
     enough = True
     for t in range(len(slack)):
@@ -106,7 +108,7 @@ def fits(used, slack):  # type: ignore[no-untyped-def]
 
 
 @jit
-def priced(model, prices, share, theta):  # type: ignore[no-untyped-def]
+def priced(model: Model, prices: FloatArray, share: float, theta: FloatArray) -> None:
     """Costs of strategies with the memory that they take, at a share of the prices.
 
     Args:
@@ -126,14 +128,14 @@ def priced(model, prices, share, theta):  # type: ignore[no-untyped-def]
 
 
 @jit
-def add_row(value, low, width, table, at):  # type: ignore[no-untyped-def]
+def add_row(value: FloatArray, low: int, width: int, table: FloatArray, at: int) -> None:
     """Add a row of a table to the values of a node's strategies, which begin at `low`."""
     for s in range(width):
         value[low + s] += table[at + s]
 
 
 @jit
-def lowest(value, low, width):  # type: ignore[no-untyped-def]
+def lowest(value: FloatArray, low: int, width: int) -> int:
     """The first of a node's strategies with the least value."""
     best = 0
     for s in range(1, width):

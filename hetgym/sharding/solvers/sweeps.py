@@ -6,11 +6,12 @@ Kolmogorov, IEEE TPAMI 28(10), 2006. Messages may start from anything, so those 
 from __future__ import annotations
 
 from hetgym._kernels.jit import jit
-from hetgym.sharding.solvers.model import add_row, lowest
+from hetgym._types import FloatArray, Int64Array
+from hetgym.sharding.solvers.model import Model, add_row, lowest
 
 
 @jit
-def forward(model, theta, messages, choice, scratch):  # type: ignore[no-untyped-def]
+def forward(model: Model, theta: FloatArray, messages: FloatArray, choice: Int64Array, scratch: FloatArray) -> None:
     """Send messages to later nodes, and choose for each node in turn what is cheapest given the nodes before it.
 
     Args:
@@ -51,7 +52,7 @@ def forward(model, theta, messages, choice, scratch):  # type: ignore[no-untyped
 
 
 @jit
-def backward(model, theta, messages, scratch):  # type: ignore[no-untyped-def]
+def backward(model: Model, theta: FloatArray, messages: FloatArray, scratch: FloatArray) -> float:
     """Send messages to earlier nodes; the bound, arguments as for :func:`forward`."""
     half, bound = len(scratch) // 2, 0.0
     for v in range(len(model.offsets) - 2, -1, -1):
@@ -84,7 +85,9 @@ def backward(model, theta, messages, scratch):  # type: ignore[no-untyped-def]
 
 
 @jit
-def send(mine, low, width, table, at, messages, begin, end):  # type: ignore[no-untyped-def]
+def send(
+    mine: FloatArray, low: int, width: int, table: FloatArray, at: int, messages: FloatArray, begin: int, end: int
+) -> float:
     """Write the message that a node sends over an edge, less its least entry, which is returned.
 
     Args:
@@ -100,7 +103,7 @@ def send(mine, low, width, table, at, messages, begin, end):  # type: ignore[no-
         for t in range(q):
             cost = value + table[row + t]
             messages[begin + t] = cost if cost < messages[begin + t] else messages[begin + t]
-    least = messages[begin]
+    least = float(messages[begin])
     for t in range(begin + 1, end):
         least = messages[t] if messages[t] < least else least
     for t in range(begin, end):
