@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from hetgym._lazy import lazy
 
 if TYPE_CHECKING:
+    from hetgym.sharding.building import ShardedGraph as ShardedGraph
+    from hetgym.sharding.building import build as build
     from hetgym.sharding.evaluation import ShardingReport as ShardingReport
     from hetgym.sharding.evaluation import evaluate as evaluate
     from hetgym.sharding.loading import load as load
