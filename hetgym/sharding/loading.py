@@ -13,7 +13,7 @@ from hetgym._input.files import as_path, read_text, write_text
 from hetgym._input.json import noun, parse, spelled
 from hetgym._types import Int64Array
 from hetgym.errors import ProblemError
-from hetgym.sharding.problem import LARGEST, UNITS, ShardingProblem
+from hetgym.sharding.problem import LARGEST, UNITS, ShardingProblem, check_rows
 
 LIMIT_BYTES = 512 << 20  # Longest document that is accepted, after decompression [byte]
 
@@ -59,24 +59,23 @@ def load(path: str | os.PathLike[str]) -> ShardingProblem:
         raise ProblemError(f"{where}: 'usage_limit' is {spelled(limit)}, not a whole number from 0 to {LARGEST}")
     _check_pairs(nodes["intervals"], f"{where}: nodes: intervals")
     _check_pairs(edges["nodes"], f"{where}: edges: nodes")
-    for v, (costs, usages) in enumerate(zip(nodes["costs"], nodes["usages"], strict=True)):
-        if len(costs) != len(usages):
-            raise ProblemError(f"{where}: node {v} has {len(costs)} costs and {len(usages)} usages")
-    problem = ShardingProblem(
-        np.concatenate([[0], np.cumsum([len(row) for row in nodes["costs"]], dtype=np.int64)]),
+    lengths = [[len(row) for row in rows] for rows in (nodes["costs"], nodes["usages"], edges["costs"])]
+    pairs = _flat(edges["nodes"], f"{where}: edges: nodes").reshape(-1, 2)
+    try:
+        check_rows(lengths[0], lengths[1], pairs, lengths[2])
+    except ValueError as error:
+        raise ProblemError(f"{where}: {error}") from error
+    return ShardingProblem(
+        np.concatenate([[0], np.cumsum(lengths[0], dtype=np.int64)]),
         _flat(nodes["costs"], f"{where}: nodes: costs"),
         _flat(nodes["usages"], f"{where}: nodes: usages"),
         _flat(nodes["intervals"], f"{where}: nodes: intervals"),
-        _flat(edges["nodes"], f"{where}: edges: nodes"),
+        pairs,
         _flat(edges["costs"], f"{where}: edges: costs"),
         limit,
         name,
         unit,
     )
-    for e, (row, expected) in enumerate(zip(edges["costs"], np.diff(problem.table_offsets).tolist(), strict=True)):
-        if len(row) != expected:
-            raise ProblemError(f"{where}: edge {e}: its table has {len(row)} entries, expected {expected}")
-    return problem
 
 
 def save(problem: ShardingProblem, path: str | os.PathLike[str]) -> None:

@@ -151,19 +151,15 @@ class ShardingProblem:
                 joined.append([np.asarray(row).reshape(-1) for row in rows])
             except ValueError as error:
                 raise ProblemError(f"sharding problem {shown(name)}: {what} are not rows of numbers") from error
-        for v, (row, other) in enumerate(zip(joined[0], joined[1], strict=False)):
-            if len(row) != len(other):
-                raise ProblemError(
-                    f"sharding problem {shown(name)}: node {v} has {len(row)} costs and {len(other)} usages"
-                )
+        try:
+            check_rows(
+                [len(row) for row in joined[0]], [len(row) for row in joined[1]], ends, list(map(len, joined[2]))
+            )
+        except ValueError as error:
+            raise ProblemError(f"sharding problem {shown(name)}: {error}") from error
         flat = [np.concatenate(rows) if rows else np.zeros(0, np.int64) for rows in joined]
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in joined[0]], dtype=np.int64)])
-        problem = cls(offsets, flat[0], flat[1], intervals, ends, flat[2], **options)
-        expected = np.diff(problem.table_offsets)
-        for e, row in enumerate(joined[2]):
-            if len(row) != expected[e]:
-                raise problem._fail(f"edge {e}: its table has {len(row)} entries, expected {expected[e]}")
-        return problem
+        return cls(offsets, flat[0], flat[1], intervals, ends, flat[2], **options)
 
     @property
     def nodes(self) -> int:
@@ -203,3 +199,29 @@ class ShardingProblem:
     def __repr__(self) -> str:
         edges = f"{self.edges} edge{'s' if self.edges != 1 else ''}"
         return f"ShardingProblem({shown(self.name)}, {self.nodes} nodes, {edges}, {len(self.costs)} strategies)"
+
+
+def check_rows(costs: Sequence[int], usages: Sequence[int], ends: npt.ArrayLike, tables: Sequence[int]) -> None:
+    """Compare the lengths of rows.
+
+    Args:
+        costs, usages: for each node, numbers of its costs and usages.
+        ends: [m, 2] as they were given; loops and edges that are out of range are left to others.
+        tables: for each edge, number of entries of its table.
+
+    Raises:
+        ValueError: the message names the node or the edge.
+    """
+    for v, (row, other) in enumerate(zip(costs, usages, strict=False)):
+        if row != other:
+            raise ValueError(f"node {v} has {row} costs and {other} usages")
+    pairs = np.asarray(ends)
+    if pairs.shape != (len(tables), 2) or pairs.dtype.kind not in "iu" or not len(costs):
+        return
+    widths = np.array(costs, np.int64)
+    inside = ((pairs >= 0) & (pairs < len(widths))).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
+    expected = widths[np.where(inside[:, None], pairs, 0)].prod(axis=1)
+    wrong = np.flatnonzero(inside & (expected != np.array(tables, np.int64)))
+    if wrong.size:
+        e = int(wrong[0])
+        raise ValueError(f"edge {e}: its table has {tables[e]} entries, expected {expected[e]}")

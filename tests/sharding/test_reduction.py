@@ -63,7 +63,7 @@ def _fits(reduced: Reduced, choice: tuple[int, ...]) -> bool:
 def test_followers_merge_and_keep_their_intervals() -> None:
     swap = [[INFINITE, 0], [0, INFINITE]]
     problem = ShardingProblem.from_lists(
-        [[0, 3], [4, 0], [1, 1]], [[1, 5], [7, 2], [1, 9]], [[0, 2], [4, 6], [1, 5]],
+        [[0, 3], [0, 0], [1, 1]], [[1, 5], [7, 2], [1, 9]], [[0, 2], [4, 6], [1, 5]],
         [[1, 0], [1, 2]], [swap, [[0, 5], [6, 0]]], limit=15,
     )  # fmt: skip
     reduced = reduce(problem)

@@ -52,10 +52,10 @@ def _probe(offsets, costs, ends, table_offsets, tables, incident_offsets, incide
 @jit
 def _dearer(probe, r, s):  # type: ignore[no-untyped-def]
     """True if some choice makes strategy r dearer than s."""
+    dearer = False
     for k in range(PROBES):
-        if probe[k, r] > probe[k, s]:
-            return True
-    return False
+        dearer |= probe[k, r] > probe[k, s]
+    return dearer
 
 
 @jit

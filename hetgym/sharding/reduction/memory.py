@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,8 +18,9 @@ from hetgym.sharding.reduction.core import Core
 class Memory:
     """What strategies take beyond the least that their nodes take, in rows.
 
-    Row j belongs to one node, and lasts from time ``begins[j]`` up to, but not including, ``ends[j]``. Strategy s of the
-    node takes ``usages[usage_offsets[j] + s]``. A choice fits if at every time its rows add up to no more than the slack.
+    Row j belongs to one node, and lasts from time ``begins[j]`` up to, but not including, ``ends[j]``. Strategy s of
+    the node takes ``usages[usage_offsets[j] + s]``. A choice fits if at every time its rows add up to no more than the
+    slack.
     """
 
     slack: Int64Array  # [t] limit minus what every choice takes; negative if no choice fits
@@ -52,7 +54,7 @@ def memory_of(problem: ShardingProblem, core: Core) -> Memory:
         usage_offsets, usages,
     )  # fmt: skip
     places = zip(owner[rows].tolist(), begins[rows].tolist(), ends[rows].tolist(), strict=True)
-    found = _added(zip(places, np.split(usages, usage_offsets[1:-1]), strict=True))
+    found = _added(zip(places, [usages[low:high] for low, high in pairwise(usage_offsets.tolist())], strict=True))
     while True:
         count = len(found)
         found = _joined(found)
@@ -113,10 +115,8 @@ def _tight(
 def _needed(begins, ends, slack):  # type: ignore[no-untyped-def]
     """[t] False for times whose rows all last at a neighbouring time with no more slack; rows in order of time."""
     kept = np.ones(len(slack), np.bool_)
-    begun, ended = (
-        np.searchsorted(begins, np.arange(len(slack)), "right"),
-        np.searchsorted(ends, np.arange(len(slack)), "right"),
-    )
+    times = np.arange(len(slack))
+    begun, ended = np.searchsorted(begins, times, "right"), np.searchsorted(ends, times, "right")
     stack = np.empty(len(slack), np.int64)
     height = 0
     for t in range(len(slack)):

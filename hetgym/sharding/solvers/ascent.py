@@ -1,8 +1,8 @@
 """Ascent of the dual: a price for memory at each time, raised where memory runs out and lowered where some is left.
 
-The dual of a sharding problem under prices is the bound of TRW-S on the priced costs, less what the slack is worth. After
-every sweep the prices take a step of Polyak's length towards the best known cost, in an averaged direction. When steps
-no longer help, the ascent returns to the best prices and shortens its steps.
+The dual of a sharding problem under prices is the bound of TRW-S on the priced costs, less what the slack is worth.
+After every sweep the prices take a step of Polyak's length towards the best known cost, in an averaged direction. When
+steps no longer help, the ascent returns to the best prices and shortens its steps.
 """
 
 from __future__ import annotations

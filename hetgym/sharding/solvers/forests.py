@@ -1,4 +1,4 @@
-"""Exact choices on trees: some nodes whose edges to each other form a forest, while all others keep their strategies."""
+"""Exact choices on forests: nodes whose edges to each other close no cycle, while all others keep their strategies."""
 
 from __future__ import annotations
 

@@ -80,7 +80,6 @@ class Program:
         edge = np.repeat(np.arange(m), sizes)[allowed]
         at = (np.arange(len(core.tables)) - np.repeat(core.table_offsets[:-1], sizes))[allowed]
         columns = widths[core.ends[:, 1]][edge]
-        first, second = core.ends[edge, 0], core.ends[edge, 1]
         sides = np.concatenate([[0], np.cumsum(widths[core.ends].reshape(-1))])
         row_first = n + sides[2 * edge] + at // columns
         row_second = n + sides[2 * edge + 1] + at % columns

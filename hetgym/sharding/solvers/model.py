@@ -98,10 +98,10 @@ def add_usage(model, choice, used):  # type: ignore[no-untyped-def]
 @jit
 def fits(used, slack):  # type: ignore[no-untyped-def]
     """True if no more is used than there is at any time."""
+    enough = True
     for t in range(len(slack)):
-        if used[t] > slack[t]:
-            return False
-    return True
+        enough &= used[t] <= slack[t]
+    return enough
 
 
 @jit
