@@ -14,6 +14,9 @@ from hetgym._lazy import lazy
 if TYPE_CHECKING:
     from hetgym.sharding.building import ShardedGraph as ShardedGraph
     from hetgym.sharding.building import build as build
+    from hetgym.sharding.classical import axis_by_axis as axis_by_axis
+    from hetgym.sharding.classical import data_parallel as data_parallel
+    from hetgym.sharding.classical import megatron as megatron
     from hetgym.sharding.evaluation import ShardingReport as ShardingReport
     from hetgym.sharding.evaluation import evaluate as evaluate
     from hetgym.sharding.loading import load as load

@@ -35,12 +35,13 @@ class Node:
     """A node of the sharding problem of a graph.
 
     Attributes:
-        kind: ``operator``; ``parameter``, a constant; ``input``, an operand from outside the graph; or ``copies``, the
-            memory of an operator for operands that it gathers.
+        kind: ``operator``; ``parameter``, a constant; ``input``, an operand from outside the graph; ``result``, a value
+            that nothing reads; or ``copies``, the memory of an operator for operands that it gathers.
         name: of the operator, or of the tensor.
         strategies: its strategies, in the order of the problem.
-        operator: number of the operator in the graph; the first reader of a parameter or an input.
-        tensor: of a parameter or an input.
+        operator: number of the operator in the graph; the first reader of a parameter or an input, and the producer of
+            a result.
+        tensor: of a parameter, an input or a result.
         follows: node whose strategies an operator follows; -1 for none.
     """
 
@@ -102,9 +103,10 @@ def build(
 ) -> ShardedGraph:
     """The sharding problem of a graph on a mesh.
 
-    Every operator, parameter and input of the graph is a node. The cost of an operator is the time of its local part by
-    the cost model, and of the collectives that belong to the strategy; that of an edge is the time of the resharding
-    from the producer's placement to the reader's. Communication and computation do not overlap. Operands that are
+    Every operator, parameter and input of the graph is a node, and so is every result that nothing reads, which must
+    not stay a partial sum. The cost of an operator is the time of its local part by the cost model, and of the
+    collectives that belong to the strategy; that of an edge is the time of the resharding from the producer's placement
+    to the reader's, at least 1 ns where they differ. Communication and computation do not overlap. Operands that are
     written, such as a weight by its update, are priced both ways.
 
     Time is the position in the topological order. Parameters and the optimizer's state take memory at all times; a
@@ -120,7 +122,7 @@ def build(
         optimizer: one of :data:`~hetgym.graph.transforms.training.OPTIMIZERS`, which makes the graph a training step.
         memory: most memory of a rank [byte]; None for no limit.
         follow: whether cheap operators with one operand follow its producer: each of its strategies then allows just
-            one of theirs, the cheapest. Alpa's rule (Zheng et al., OSDI 2022).
+            one of theirs, that with the same placement if there is one. Alpa's rule (Zheng et al., OSDI 2022).
         copies: whether an operator also takes the memory of operands that a strategy of their producer would have it
             gather. This is an upper bound: the memory is charged even if the chosen strategies gather nothing.
 
@@ -135,9 +137,9 @@ def build(
     >>> graph = DataflowGraph(layers, [(0, 0, 1)])
     >>> sharded = build(graph, Mesh((2,)), copies=False)
     >>> sharded
-    ShardedGraph('graph', Mesh('2', tp: nvlink3), 4 nodes)
-    >>> sharded.labels([0, 2, 2, 2])
-    {'fc/0': 'replicated', 'w': 'd1', 'fc': 'n', 'act': 'd1'}
+    ShardedGraph('graph', Mesh('2', tp: nvlink3), 5 nodes)
+    >>> sharded.labels([0, 2, 2, 2, 2])
+    {'fc/0': 'replicated', 'w': 'd1', 'fc': 'n', 'act': 'd1', 'act:0': 'd1'}
     """
     if not isinstance(mesh, Mesh):
         raise ConfigError(f"mesh is {shown(mesh)}; it must be a Mesh")
@@ -168,6 +170,7 @@ class _Builder:
         self.of_operator: dict[int, int] = {}
         self.parameters: dict[object, int] = {}
         self.unknown: set[str] = set()
+        self.read = {source for row in self.roles.sources for source in row if source is not None}
 
     def add(self, i: int) -> None:
         """Add an operator with the parameters and inputs that it is the first to read."""
@@ -190,6 +193,9 @@ class _Builder:
                 self._edge(i, at, producer)
         if self.copies:
             self._add_copies(i, producers)
+        for slot, tensor in enumerate(op.outputs):
+            if tensor.size and (i, slot) not in self.read:
+                self._add_result(i, slot, tensor)
 
     def _node(self, node: Node, costs: list[int], usages: list[int], interval: tuple[int, int]) -> int:
         self.nodes.append(node)
@@ -243,14 +249,22 @@ class _Builder:
     def _following(
         self, i: int, node: int, producers: list[tuple[int, int] | None], found: list[Strategy], costs: list[int]
     ) -> list[int]:
-        """For each strategy of the followed node the operator's strategy that costs least behind it."""
-        op = self.graph.operators[i]
-        total = np.broadcast_to(np.array(costs, np.float64), (len(self.nodes[node].strategies), len(found)))
+        """For each strategy of the followed node the operator's strategy behind it.
+
+        It is the one that changes the placement on the fewest axes, and among those the cheapest.
+        """
+        op, before = self.graph.operators[i], self.nodes[node].strategies
+        total = np.broadcast_to(np.array(costs, np.float64), (len(before), len(found)))
+        changed = np.zeros((len(before), len(found)), np.int64)
         for at, producer in enumerate(producers):
             if producer is not None and producer[0] == node:
-                sources = [s.outputs[producer[1]] for s in self.nodes[node].strategies]
-                total = total + self.prices.table(op.inputs[at], sources, [s.operands[at] for s in found])
-        return [int(s) for s in np.argmin(total, axis=1)]
+                sources, targets = [s.outputs[producer[1]] for s in before], [s.operands[at] for s in found]
+                total = total + self.prices.table(op.inputs[at], sources, targets)
+                changed += np.array([[_changes(a, b) for b in targets] for a in sources], np.int64)
+        nearest = changed == changed.min(axis=1, keepdims=True)
+        nearest &= total < INFINITE
+        open_ = np.where(nearest.any(axis=1, keepdims=True), np.where(nearest, total, np.inf), total)
+        return [int(s) for s in np.argmin(open_, axis=1)]
 
     def _edge(self, i: int, at: int, producer: tuple[int, int]) -> None:
         """Add the edge of an operand: the table of reshardings; off the diagonal of a follower, INFINITE."""
@@ -287,6 +301,18 @@ class _Builder:
             copies = self._node(own, [0] * len(found), usages, (at_time, at_time + 1))
             self.edges.append((node, copies, -1, -1))
             self.tables.append(np.where(np.eye(len(found), dtype=bool), 0, INFINITE))
+
+    def _add_result(self, i: int, slot: int, tensor: Tensor) -> None:
+        """Add a node of a result that nothing reads: replicated or sharded, but not partial."""
+        found, at_time, source = leaf_strategies(tensor, self.mesh), self.liveness.position[i], self.of_operator[i]
+        name = f"{self.graph.operators[i].name}:{slot}"
+        usages = [0] * len(found)
+        node = self._node(
+            Node("result", name, tuple(found), i, tensor), [0] * len(found), usages, (at_time, at_time + 1)
+        )
+        before = [s.outputs[slot] for s in self.nodes[source].strategies]
+        self.edges.append((source, node, 0, slot))
+        self.tables.append(self.prices.table(tensor, before, [s.outputs[0] for s in found]))
 
     def _sharded_axes(self, node: int, slot: int) -> list[bool]:
         """For each axis, whether a strategy of a node shards its result along it."""
@@ -325,6 +351,11 @@ def _weight(op: Operator) -> int:
 def _written(op: Operator, at: int) -> bool:
     """Whether an operator writes to a constant operand."""
     return op.inputs[at].constant and (op.kind in WRITERS or (is_update(op) and at == _weight(op)))
+
+
+def _changes(source: Placement, target: Placement) -> int:
+    """Number of axes on which two placements differ."""
+    return sum(a != b for a, b in zip(source, target, strict=True))
 
 
 def _replicated(placement: Placement, axes: Iterable[bool]) -> bool:

@@ -71,7 +71,8 @@ class Prices:
     def _between(self, tensor: Tensor, source: Placement, target: Placement, back: bool) -> int:
         key = (tensor.shape, tensor.dtype, source, target)
         if key not in self._steps:
-            self._steps[key] = nanoseconds(resharding_seconds(tensor, source, target, self.mesh))
+            least = int(source != target)  # breaks ties in favour of tensors that stay where they are
+            self._steps[key] = max(least, nanoseconds(resharding_seconds(tensor, source, target, self.mesh)))
         there = self._steps[key]
         return there if not back else min(INFINITE, there + self._between(tensor, target, source, False))
 

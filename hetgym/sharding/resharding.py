@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hetgym.errors import ConfigError
 from hetgym.graph.ops import DTYPE_BYTES, Tensor
 from hetgym.sharding.mesh import Mesh
-from hetgym.sharding.placement import Entry, Placement, R, local_shape
+from hetgym.sharding.placement import Entry, P, Placement, R, S, divides, local_shape
 
 SLICE = "slice"
 """Step that drops a part of a local tensor; it sends nothing."""
@@ -49,7 +50,8 @@ def resharding(tensor: Tensor, source: Placement, target: Placement, mesh: Mesh)
     Slices come first, since they are free and shrink what others send; then reduce-scatters, all-reduces and
     all-to-alls; all-gathers are last. Where several axes shard one dimension, only the innermost of them can be
     gathered, and a shard can only be added inside the others, as in DTensor. An axis that is in the way is gathered
-    and sliced again.
+    and sliced again. Partial sums on several axes are reduced in the hierarchical way where that is faster: a
+    reduce-scatter on one axis, all-reduces of its parts on the others, and an all-gather.
 
     Returns:
         The steps in order, none if the placements are equal; None where an entry would become a partial sum, which is
@@ -72,6 +74,24 @@ def resharding(tensor: Tensor, source: Placement, target: Placement, mesh: Mesh)
         local_shape(tensor.shape, placement, mesh.shape)
     if any(b.kind == "P" and a.kind != "P" for a, b in zip(source, target, strict=True)):
         return None
+    routes = [_route(tensor, source, target, mesh)]
+    for middle in _hierarchical(tensor, source, target, mesh):
+        routes.append((*_route(tensor, source, middle, mesh), *_route(tensor, middle, target, mesh)))
+    return min(routes, key=_seconds)
+
+
+def resharding_seconds(tensor: Tensor, source: Placement, target: Placement, mesh: Mesh) -> float:
+    """Time of a resharding [s]; inf where it is forbidden. Arguments as for :func:`resharding`."""
+    steps = resharding(tensor, source, target, mesh)
+    return float("inf") if steps is None else _seconds(steps)
+
+
+def _seconds(steps: tuple[Step, ...]) -> float:
+    return sum(step.seconds for step in steps)
+
+
+def _route(tensor: Tensor, source: Placement, target: Placement, mesh: Mesh) -> tuple[Step, ...]:
+    """The steps without detours, one at least for each axis that changes."""
     current, steps = list(source), []
     while tuple(current) != target:
         axis, entry = _next(current, target)
@@ -80,10 +100,16 @@ def resharding(tensor: Tensor, source: Placement, target: Placement, mesh: Mesh)
     return tuple(steps)
 
 
-def resharding_seconds(tensor: Tensor, source: Placement, target: Placement, mesh: Mesh) -> float:
-    """Time of a resharding [s]; inf where it is forbidden. Arguments as for :func:`resharding`."""
-    steps = resharding(tensor, source, target, mesh)
-    return float("inf") if steps is None else sum(step.seconds for step in steps)
+def _hierarchical(tensor: Tensor, source: Placement, target: Placement, mesh: Mesh) -> Iterator[Placement]:
+    """Placements between two others in which one of several partial sums is scattered, along any dimension."""
+    summed = [
+        at for at, (a, b) in enumerate(zip(source, target, strict=True)) if (a, b) == (P, R) and mesh.shape[at] > 1
+    ]
+    for axis in summed if len(summed) > 1 else ():
+        for dim in range(len(tensor.shape)):
+            middle = (*source[:axis], S(dim), *source[axis + 1 :])
+            if divides(tensor.shape, middle, mesh.shape):
+                yield middle
 
 
 def _next(current: list[Entry], target: Placement) -> tuple[int, Entry]:

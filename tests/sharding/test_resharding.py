@@ -34,7 +34,7 @@ def test_steps_move_the_tensor(case: tuple[Mesh, Placement, Placement]) -> None:
     if any(b == P != a for a, b in zip(source, target, strict=True)):
         assert steps is None
         return
-    assert steps is not None and len(steps) <= 2 * len(mesh.shape)
+    assert steps is not None and len(steps) <= 3 * len(mesh.shape)
     array = np.arange(128.0).reshape(8, 16)
     parts = cut(array, source, mesh, np.random.default_rng(0))
     for step in steps:
@@ -63,6 +63,17 @@ def test_by_hand() -> None:
     # The inner shard is in the way: it is gathered, and sliced again once the outer one is gone.
     assert kinds((S(0), S(0)), (R, S(0))) == [("all-gather", 1, 256.0), ("all-gather", 0, 512.0), ("slice", 1, 0.0)]
     assert kinds((R, S(0)), (S(0), S(0))) == [("all-gather", 1, 512.0), ("slice", 0, 0.0), ("slice", 1, 0.0)]
+
+
+def test_large_sums_are_reduced_hierarchically() -> None:
+    """64 MB on 2 nodes of 4: only a quarter of them is reduced between the nodes."""
+    mesh, large = Mesh((2, 4), links=("network", "nvlink3")), Tensor((4096, 4096))
+    steps = resharding(large, (P, P), (R, R), mesh)
+    assert steps is not None and [(step.kind, step.axis, step.bytes / 2**20) for step in steps] == [
+        ("reduce-scatter", 1, 64.0), ("all-reduce", 0, 16.0), ("all-gather", 1, 64.0)
+    ]  # fmt: skip
+    small = resharding(Tensor((8,)), (P, P), (R, R), mesh)
+    assert small is not None and [step.kind for step in small] == ["all-reduce", "all-reduce"]  # fewer latencies
 
 
 def test_partial_sums_cannot_be_made() -> None:
