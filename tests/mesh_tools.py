@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hetgym.graph.ops import Operator, integer, integers
-from hetgym.sharding import Mesh, Step
-from hetgym.sharding.placement import Placement, local_shape
+from hetgym.graph.ops import Operator, Tensor, integer, integers
+from hetgym.sharding import Mesh, Placement, R, S, ShardedGraph, Step, Strategy, local_operator, resharding
 
 Array = npt.NDArray[Any]
 
@@ -259,6 +257,68 @@ def masked_lookup(op: Operator, table: Array, indices: Array, first: int) -> lis
     return [found * mine.reshape(shape)]
 
 
-def local_sizes(shape: tuple[int, ...], placement: Placement, mesh: Mesh) -> int:
-    """Elements of a local tensor."""
-    return math.prod(local_shape(shape, placement, mesh.shape))
+def run_local(op: Operator, strategy: Strategy, mesh: Mesh, held: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """For each rank the results of its local operator; ``held`` has the local arrays of each operand by rank."""
+    local, results = local_operator(op, strategy, mesh), []
+    for rank in range(mesh.size):
+        mine = [parts[rank] for parts in held]
+        for option, at in zip(strategy.options, mesh.coordinates(rank), strict=True):
+            for k in option.once if at else ():
+                mine[k] = np.zeros_like(mine[k])
+        assert [array.shape for array in mine] == [tensor.shape for tensor in local.inputs]
+        if op.kind == "Gather":
+            axis = integer(op, "axis", 0)
+            rows = tuple(S(0) if entry == S(axis) else R for entry in strategy.operands[0])
+            numbers = part(np.arange(op.inputs[0].shape[axis]), rows, mesh, rank)
+            results.append(masked_lookup(local, mine[0], mine[1], int(numbers[0])))
+        else:
+            results.append(run(local, mine))
+    return results
+
+
+def run_plan(sharded: ShardedGraph, choice: Sequence[int], rng: np.random.Generator) -> dict[str, tuple[Array, Array]]:
+    """Each result of a graph as the ranks compute it under a plan, and without a mesh.
+
+    Inputs of whole numbers are indices below 4.
+    """
+    mesh, whole_of, parts_of, found = sharded.mesh, dict[tuple[int, int], Array](), {}, {}
+    incoming: dict[int, dict[int, tuple[int, int]]] = {}
+    for source, target, at, slot in sharded.edges:
+        incoming.setdefault(target, {})[at] = source, slot
+    for v, node in enumerate(sharded.nodes):
+        strategy = node.strategies[choice[v]]
+        if node.kind in ("parameter", "input"):
+            assert node.tensor is not None
+            array = rng.normal(size=node.tensor.shape)
+            array = rng.integers(0, 4, node.tensor.shape) if "int" in node.tensor.dtype else array
+            whole_of[v, 0], parts_of[v, 0] = array, cut(array, strategy.outputs[0], mesh, rng)
+        elif node.kind == "result":
+            ((source, slot),) = incoming[v].values()
+            tensor = sharded.graph.operators[node.operator].outputs[slot]
+            parts = _resharded(sharded, choice, source, slot, tensor, strategy.outputs[0], parts_of)
+            found[node.name] = whole(parts, strategy.outputs[0], mesh), whole_of[source, slot]
+        elif node.kind == "operator":
+            op = sharded.graph.operators[node.operator]
+            sources = [incoming[v][at] for at in range(len(op.inputs))]
+            held = [
+                _resharded(sharded, choice, *source, op.inputs[at], strategy.operands[at], parts_of)
+                for at, source in enumerate(sources)
+            ]
+            local = run_local(op, strategy, mesh, held)
+            for slot, array in enumerate(run(op, [whole_of[source] for source in sources])):
+                whole_of[v, slot], parts_of[v, slot] = array, [row[slot] for row in local]
+    return found
+
+
+def _resharded(
+    sharded: ShardedGraph, choice: Sequence[int], source: int, slot: int, tensor: Tensor, target: Placement,
+    parts_of: dict[tuple[int, int], list[Array]],
+) -> list[Array]:  # fmt: skip
+    """The local arrays of a value after its resharding."""
+    before = sharded.nodes[source].strategies[choice[source]].outputs[slot]
+    steps = resharding(tensor, before, target, sharded.mesh)
+    assert steps is not None
+    parts = parts_of[source, slot]
+    for step in steps:
+        parts, _ = run_step(parts, step, sharded.mesh)
+    return parts

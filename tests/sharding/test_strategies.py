@@ -11,7 +11,7 @@ from hetgym.graph.ops import KINDS, Attribute, Operator, Tensor
 from hetgym.sharding import Mesh, local_operator, strategies
 from hetgym.sharding.rules.table import RULES
 from hetgym.sharding.strategies import MOST, Strategy
-from tests.mesh_tools import NUMPY, Array, cut, masked_lookup, part, run, whole
+from tests.mesh_tools import NUMPY, Array, cut, run, run_local, whole
 
 MESHES = (Mesh((2,)), Mesh((2, 2)), Mesh((4, 2)), Mesh((2, 1, 2)))
 
@@ -143,28 +143,9 @@ def arrays_of(op: Operator, rng: np.random.Generator) -> list[Array]:
 
 def execute(op: Operator, strategy: Strategy, mesh: Mesh, arrays: list[Array], rng: np.random.Generator) -> list[Array]:
     """The results of an operator that the ranks of a mesh run, each on its parts."""
-    local = local_operator(op, strategy, mesh)
     held = [cut(a, p, mesh, rng) for a, p in zip(arrays, strategy.operands, strict=True)]
-    results = []
-    for rank in range(mesh.size):
-        mine = [parts[rank] for parts in held]
-        for option, at in zip(strategy.options, mesh.coordinates(rank), strict=True):
-            for k in option.once if at else ():
-                mine[k] = np.zeros_like(mine[k])
-        assert [array.shape for array in mine] == [tensor.shape for tensor in local.inputs]
-        if op.kind == "Gather":
-            axis = int(op.attributes["axis"])  # type: ignore[arg-type]
-            rows = part(np.arange(op.inputs[0].shape[axis]), _rows(strategy, axis), mesh, rank)
-            results.append(masked_lookup(local, mine[0], mine[1], int(rows[0])))
-        else:
-            results.append(run(local, mine))
+    results = run_local(op, strategy, mesh, held)
     return [whole([row[k] for row in results], placement, mesh) for k, placement in enumerate(strategy.outputs)]
-
-
-def _rows(strategy: Strategy, axis: int) -> tuple:  # type: ignore[type-arg]
-    """Placement of the row numbers of a table."""
-    return tuple(e._replace(dim=0) if e.kind == "S" and e.dim == axis else e._replace(kind="R", dim=-1)
-                 for e in strategy.operands[0])  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
