@@ -297,6 +297,12 @@ def run_plan(sharded: ShardedGraph, choice: Sequence[int], rng: np.random.Genera
             tensor = sharded.graph.operators[node.operator].outputs[slot]
             parts = _resharded(sharded, choice, source, slot, tensor, strategy.outputs[0], parts_of)
             found[node.name] = whole(parts, strategy.outputs[0], mesh), whole_of[source, slot]
+        elif node.kind == "layout":
+            ((source, slot),) = incoming[v].values()
+            assert node.tensor is not None
+            whole_of[v, 0] = whole_of[source, slot]
+            target = strategy.outputs[0]
+            parts_of[v, 0] = _resharded(sharded, choice, source, slot, node.tensor, target, parts_of)
         elif node.kind == "operator":
             op = sharded.graph.operators[node.operator]
             sources = [incoming[v][at] for at in range(len(op.inputs))]

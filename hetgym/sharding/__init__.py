@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from hetgym._lazy import lazy
 
 if TYPE_CHECKING:
-    from hetgym.sharding.building import ShardedGraph as ShardedGraph
     from hetgym.sharding.building import build as build
     from hetgym.sharding.classical import axis_by_axis as axis_by_axis
     from hetgym.sharding.classical import data_parallel as data_parallel
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     from hetgym.sharding.reduction import reduce as reduce
     from hetgym.sharding.resharding import Step as Step
     from hetgym.sharding.resharding import resharding as resharding
+    from hetgym.sharding.sharded_graph import Node as Node
+    from hetgym.sharding.sharded_graph import ShardedGraph as ShardedGraph
     from hetgym.sharding.solvers.registry import SOLVERS as SOLVERS
     from hetgym.sharding.solvers.registry import Solver as Solver
     from hetgym.sharding.solvers.solving import ShardingPlan as ShardingPlan

@@ -8,12 +8,12 @@ import numpy as np
 
 from hetgym._types import Int64Array
 from hetgym.errors import ProblemError
-from hetgym.sharding.building import ShardedGraph
 from hetgym.sharding.placement import Entry, P, R, S, local_bytes
 from hetgym.sharding.problem import ShardingProblem
 from hetgym.sharding.roles import Roles
 from hetgym.sharding.rules.indices import REPLICATED, Option
 from hetgym.sharding.rules.table import is_update
+from hetgym.sharding.sharded_graph import ShardedGraph
 from hetgym.sharding.solvers.solving import solve
 from hetgym.sharding.strategies import Strategy
 
@@ -165,18 +165,21 @@ class _Walk:
         for v, node in enumerate(nodes):
             if node.kind == "input":
                 self.chosen[v] = self._input(v)
+            elif node.kind == "layout" and self.sharded.nodes[self.incoming[v][0][1]].kind != "parameter":
+                self.chosen[v] = self._held(v)
             elif node.kind == "operator" and v not in set(updates):
                 self.chosen[v] = self._operator(v)
-        for v, node in enumerate(nodes):
-            if node.kind == "parameter":
-                self.chosen[v] = self._parameter(v)
+        for kind in ("layout", "parameter"):  # a parameter comes before its layout
+            for v, node in enumerate(nodes):
+                if node.kind == kind and self.chosen[v] < 0:
+                    self.chosen[v] = self._parameter(v)
         for v in updates:
             self.chosen[v] = self._update(v)
         for v, node in enumerate(nodes):
             if node.kind == "copies":
                 self.chosen[v] = self.chosen[node.follows]
             elif node.kind == "result":
-                self.chosen[v] = self._result(v)
+                self.chosen[v] = self._held(v)
         return np.array(self.chosen, np.int64)
 
     def _updates(self, v: int) -> bool:
@@ -191,12 +194,13 @@ class _Walk:
         fits = [at for at, p in enumerate(found) if all(a in (b, R) for a, b in zip(p, wanted, strict=True))]
         return min(fits, key=lambda at: local_bytes(tensor, found[at], self.sharded.mesh.shape))
 
-    def _result(self, v: int) -> int:
-        """The placement of its operator, replicated where it is a partial sum."""
+    def _held(self, v: int) -> int:
+        """The placement of the value before a layout or a result, replicated where it is a partial sum."""
         ((_, source, slot),) = self.incoming[v]
         held = self.sharded.nodes[source].strategies[self.chosen[source]].outputs[slot]
         found = [s.outputs[0] for s in self.sharded.nodes[v].strategies]
-        return found.index(tuple(R if entry == P else entry for entry in held))
+        wanted = tuple(R if entry == P else entry for entry in held)
+        return found.index(wanted) if wanted in found else 0
 
     def _operator(self, v: int) -> int:
         node = self.sharded.nodes[v]
@@ -221,15 +225,25 @@ class _Walk:
         count = len(self.sharded.graph.operators[self.sharded.nodes[v].operator].inputs)
         found: list[Entry | None] = [None] * count
         for at, source, slot in self.incoming.get(v, []):
-            if self.sharded.nodes[source].kind != "parameter":
+            if not self._is_parameter(source):
                 found[at] = self.sharded.nodes[source].strategies[self.chosen[source]].outputs[slot][axis]
         return found
+
+    def _is_parameter(self, v: int) -> bool:
+        """Whether a node is a parameter or the layout of one."""
+        node = self.sharded.nodes[v]
+        return node.kind == "parameter" or (node.kind == "layout" and self._is_parameter(self.incoming[v][0][1]))
 
     def keeps(self, v: int, slot: int, entry: Entry, axis: int, depth: int = 12) -> bool:
         """Whether all readers of a result up to the next products can work on a part of it."""
         for of, reader, at in self.readers.get(v, []):
             op = self.sharded.graph.operators[self.sharded.nodes[reader].operator]
-            if of != slot or op.kind.startswith("Gradient-") or self.sharded.nodes[reader].kind == "result":
+            kind = self.sharded.nodes[reader].kind
+            if of != slot or op.kind.startswith("Gradient-") or kind == "result":
+                continue
+            if kind == "layout":
+                if not self.keeps(reader, 0, entry, axis, depth):
+                    return False
                 continue
             fits = [o for s in self.sharded.nodes[reader].strategies for o in s.options[axis : axis + 1]
                     if o.operands[at] == entry]  # fmt: skip
@@ -242,9 +256,10 @@ class _Walk:
         return True
 
     def _parameter(self, v: int) -> int:
-        """The placement in which its first reader reads it."""
+        """The placement in which the first reader of a parameter, or of its layout, reads it."""
         _, reader, at = self.readers[v][0]
-        wanted = self.sharded.nodes[reader].strategies[self.chosen[reader]].operands[at]
+        chosen = self.sharded.nodes[reader].strategies[self.chosen[reader]]
+        wanted = chosen.operands[at] if chosen.operands else chosen.outputs[0]
         found = [s.outputs[0] for s in self.sharded.nodes[v].strategies]
         return found.index(wanted) if wanted in found else 0
 

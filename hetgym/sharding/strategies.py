@@ -183,3 +183,12 @@ def leaf_strategies(tensor: Tensor, mesh: Mesh) -> list[Strategy]:
     axes = [_usable((tensor,), found, size) if size > 1 else found[:1] for size in mesh.shape]
     rows = [Strategy((), (tuple(o.outputs[0] for o in options),), options) for options in _products(axes)]
     return [row for row in rows if _even((tensor,), row, mesh)][:MOST]
+
+
+def layout_strategy(placement: Placement) -> Strategy:
+    """The strategy of a value that is resharded into a placement; its label is that of a leaf."""
+    options = (
+        Option(REPLICATED if entry == R else f"d{entry.dim}" if entry.kind == "S" else "partial", (), (entry,))
+        for entry in placement
+    )
+    return Strategy((), (placement,), tuple(options))

@@ -209,6 +209,31 @@ def test_followers_share_the_list_of_their_operand() -> None:
     assert best[0] <= best[1]
 
 
+def test_a_value_is_gathered_once_for_all_its_readers() -> None:
+    """Three products read a value that is replicated for them, once; without layouts each gathers it."""
+    mesh, x = Mesh((2,), device=DEVICE), Tensor((8, 4))
+    weights = [Tensor((4, 4), constant=True, name=f"w{n}") for n in "qkv"]
+    operators = [Operator("norm", "RMSNormalization", (x, Tensor((4,), constant=True, name="s")), (x,))]
+    operators += [Operator(n, "MatMul", (x, w), (x,)) for n, w in zip("qkv", weights, strict=True)]
+    graph = DataflowGraph(operators, [(0, 0, k) for k in (1, 2, 3)])
+    labels = {"norm_0": "d0", "norm": "d0"} | dict.fromkeys("qkv", "n") | {f"w{n}": "d1" for n in "qkv"}
+    labels |= {f"{n}_0": "d1" for n in "qkv"}
+    gather = round(1e9 * mesh.seconds("all-gather", 8 * 4 * 4, 0))
+    for layouts, times in ((True, 1), (False, 3)):
+        sharded = build(graph, mesh, Flops(), layouts=layouts, copies=False)
+        assert evaluate(sharded.problem, choose(sharded, **labels)).edge_cost == times * gather
+    assert [node.name for node in build(graph, mesh, Flops(), copies=False).nodes if node.kind == "layout"] == [
+        "norm:0/layout"
+    ]
+
+
+def test_the_backward_pass_has_layouts_of_its_own() -> None:
+    sharded = build(block(), Mesh((2,), device=DEVICE), Flops(), optimizer="sgd", copies=False)
+    names = {node.name for node in sharded.nodes if node.kind == "layout"}
+    assert {"norm:0/layout", "norm:0/layout/backward"} <= names
+    assert not any(name.startswith("w") for name in names)  # read once in either pass
+
+
 def test_memory_limits_plans() -> None:
     mesh = Mesh((4,), device=DEVICE)
     free = build(mlp(), mesh, Flops(), copies=False)
