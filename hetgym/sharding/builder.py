@@ -28,7 +28,7 @@ class Builder:
     def __init__(self, graph: DataflowGraph, prices: Prices, *, follow: bool, layouts: bool, copies: bool) -> None:
         self.graph, self.prices, self.mesh, self.copies = graph, prices, prices.mesh, copies
         self.roles = Roles(graph)
-        self.leaders = leaders(graph, self.roles.sources) if follow else [-1] * len(graph)
+        self.leaders = leaders(graph, self.roles, prices) if follow else [-1] * len(graph)
         self.groups = shared_reads(graph, self.roles.sources, self.leaders) if layouts else {}
         self.liveness = Liveness(graph, self.roles.sources)
         self.nodes: list[Node] = []
@@ -53,7 +53,7 @@ class Builder:
         follows = self.of_operator[self.leaders[i]] if self.leaders[i] >= 0 else -1
         if follows >= 0:
             slots = [p[1] if p is not None and p[0] == follows else -1 for p in producers]
-            chosen = following(op, self.nodes[follows].strategies, slots, found, costs, self.prices)
+            chosen = following(self.nodes[follows].strategies, slots, found, costs)
             found, costs = [found[s] for s in chosen], [costs[s] for s in chosen]
         node = Node("operator", op.name, tuple(found), i, follows=follows)
         interval = (self.liveness.position[i], self.liveness.end[i])

@@ -46,8 +46,8 @@ def build(
         costs: see :func:`~hetgym.costs.cost_model`.
         optimizer: one of :data:`~hetgym.graph.transforms.training.OPTIMIZERS`, which makes the graph a training step.
         memory: most memory of a rank [byte]; None for no limit.
-        follow: whether cheap operators with one operand follow its producer: each of its strategies then allows just
-            one of theirs, that with the same placement if there is one. Alpa's rule (Zheng et al., OSDI 2022).
+        follow: whether cheap operators with one operand take the strategies of its producer, each with the same
+            placement, if all of them can be kept. Alpa's rule (Zheng et al., OSDI 2022).
         layouts: whether a value with several readers in the forward pass, or in the backward pass, is resharded once
             for all of them, into a placement that is a node of its own; otherwise each reader pays for itself.
         copies: whether operators and layouts also take the memory of operands that a strategy of their producer would

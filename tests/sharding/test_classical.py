@@ -98,6 +98,18 @@ def test_megatron_trains_with_weights_that_stay_cut() -> None:
             assert label == labels[name.removesuffix("/update")] != "replicated"
 
 
+@pytest.mark.parametrize("name", ["gpt2", "bert_base", "resnet50"])
+def test_training_plans_of_the_zoo_are_legal(name: str) -> None:
+    """Operators that were replicated because of their shapes, fused projections and partial sums behind views."""
+    sharded = build(zoo.load(name, batch=4), Mesh((2, 4), device=DEVICE), Flops(), optimizer="adam")
+    assert not sharded.unknown
+    for plan in (data_parallel, megatron):
+        report = evaluate(sharded.problem, plan(sharded))
+        assert (
+            not report.infinite and report.node_cost < evaluate(sharded.problem, [0] * sharded.problem.nodes).node_cost
+        )
+
+
 def test_convolutions_alternate() -> None:
     sharded = build(zoo.load("resnet50", batch=4), Mesh((1, 2), device=DEVICE), Flops())
     labels = [label.split(", ")[1] for name, label in sharded.labels(megatron(sharded)).items() if name[:5] == "Conv_"]

@@ -43,7 +43,7 @@ def backward_options(adjoint: Adjoint, forward: Sequence[Option]) -> list[Option
     result = [_turned(adjoint, option) for option in forward if option.divides or option.label == REPLICATED]
     if any(at >= 0 for at in adjoint.gradients):
         entries = tuple(P if at >= 0 else R for at in adjoint.gradients)
-        result.append(Option("partial", entries, (P,) * len(adjoint.wanted), divides=False))
+        result.append(Option("partial gradients", entries, (P,) * len(adjoint.wanted), divides=False))
     return result
 
 
