@@ -206,6 +206,7 @@ def _view(op: Operator, x: Array) -> Array | list[Array]:
 
 
 def _lookup(op: Operator, table: Array, indices: Array) -> Array:
+    table = table.reshape(-1, table.shape[-1]) if table.ndim > len(op.outputs[0].shape) else table
     return np.take(table, indices, axis=integer(op, "axis", 0))
 
 
@@ -228,7 +229,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "AveragePool": _pool(np.mean), "GlobalAveragePool": lambda op, x: x.mean((2, 3), keepdims=True),
     "CumSum": lambda op, x: np.cumsum(x, axis=integer(op, "axis", 0)), "Reshape": _reshape, "Flatten": _reshape,
     "Transpose": lambda op, x: x.transpose(integers(op, "perm") or None), "View": _view, "Split": _view,
-    "Concat": lambda op, *a: np.concatenate(a, integer(op, "axis", 0)),
+    "Concat": lambda op, *a: (np.concatenate if a[0].ndim == len(op.outputs[0].shape) else np.stack)(
+        a, integer(op, "axis", 0)),
     "Slice": lambda op, x: x[tuple(slice(0, size) if at in integers(op, "axes") else slice(None)
                                    for at, size in enumerate(op.outputs[0].shape))],
     "Expand": lambda op, x: np.broadcast_to(x, op.outputs[0].shape), "Gather": _lookup,
@@ -251,6 +253,8 @@ def run(op: Operator, arrays: Sequence[Array]) -> list[Array]:
 def masked_lookup(op: Operator, table: Array, indices: Array, first: int) -> list[Array]:
     """Rows of a part of a table that begins at row `first`, and zeros for those that other ranks have."""
     axis = integer(op, "axis", 0)
+    if table.ndim > len(op.outputs[0].shape):  # rows of all leading dimensions
+        return [table.reshape(-1, table.shape[-1])[indices]]
     mine = (indices >= first) & (indices < first + table.shape[axis])
     found = np.take(table, np.where(mine, indices - first, 0), axis=axis)
     shape = [1] * axis + list(indices.shape) + [1] * (table.ndim - axis - 1)

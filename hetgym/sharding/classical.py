@@ -159,7 +159,7 @@ class _Walk:
                 self.readers.setdefault(source, []).append((slot, target, at))
 
     def choice(self) -> Int64Array:
-        """The strategies of all nodes: operators, then parameters as they are first read, then updates."""
+        """The strategies of all nodes: operators, then parameters where they are first read, then updates."""
         nodes = self.sharded.nodes
         updates = [v for v, node in enumerate(nodes) if node.kind == "operator" and self._updates(v)]
         for v, node in enumerate(nodes):

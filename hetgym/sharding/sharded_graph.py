@@ -50,7 +50,8 @@ class ShardedGraph:
         of_operator: [n] node of each operator.
         edges: for each edge of the problem the operand that it brings: the nodes at its ends, the operand's number, and
             the number of the first node's result; (-1, -1) between an operator and its copies.
-        unknown: kinds of operators without a rule, which are replicated, in alphabetical order.
+        unknown: kinds of operators that are replicated for want of a rule that knows their kind and understands their
+            shapes, in alphabetical order.
     """
 
     problem: ShardingProblem

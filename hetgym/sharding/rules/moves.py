@@ -151,17 +151,20 @@ def cut(op: Operator) -> Indices | None:
 
 
 def joining(op: Operator) -> Indices | None:
-    """Concat: every dimension but the one along which tensors are joined."""
+    """Concat: every dimension but the one along which tensors are joined, or stacked."""
     if len(op.outputs) != 1 or not op.outputs[0].shape:
         return None
     out = op.outputs[0].shape
-    stated = integers(op, "axis")
-    differ = [
-        at for at in range(len(out)) if any(len(t.shape) != len(out) or t.shape[at] != out[at] for t in op.inputs)
-    ]
-    letters = without(dimensions(len(out)), [*(at % len(out) for at in stated), *differ])
+    along = [axis % len(out) for axis in integers(op, "axis")]
+    if len(along) == 1 and all(tensor.shape == (*out[: along[0]], *out[along[0] + 1 :]) for tensor in op.inputs):
+        letters = without(dimensions(len(out)), along)
+        return Indices(
+            tuple((*letters[: along[0]], *letters[along[0] + 1 :]) for _ in op.inputs), (letters,), linear=_linear(op)
+        )
     if any(len(tensor.shape) != len(out) for tensor in op.inputs):
         return None
+    differ = [at for at in range(len(out)) if any(tensor.shape[at] != out[at] for tensor in op.inputs)]
+    letters = without(dimensions(len(out)), [*along, *differ])
     return Indices(tuple(letters for _ in op.inputs), (letters,), linear=_linear(op))
 
 
@@ -185,6 +188,8 @@ def lookup(op: Operator) -> Indices | None:
     if not table:
         return None
     axis = integer(op, "axis", 0) % len(table)
+    if len(table) > 2 and out == (*indices, table[-1]):  # rows of all leading dimensions, as experts gather tokens
+        return Indices((("",) * (len(table) - 1) + ("columns",), ("rows",)), (("rows", "columns"),))
     if out != (*table[:axis], *indices, *table[axis + 1 :]):
         return None
     columns, places = dimensions(len(table)), tuple(f"i{at}" for at in range(len(indices)))

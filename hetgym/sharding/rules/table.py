@@ -43,10 +43,10 @@ def indices(op: Operator) -> Indices | None:
 
 
 def has_rule(op: Operator, adjoint: Adjoint | None = None) -> bool:
-    """Whether something but full replication is known for an operator of this kind."""
+    """Whether a rule knows an operator's kind and understands its shapes, so that it need not be replicated."""
     if op.kind.startswith("Gradient-"):
         return is_update(op) or is_loss(op) or (adjoint is not None and has_rule(adjoint.forward))
-    return op.kind in RULES or str(op.attributes.get("anchor", "")) in FUSED
+    return indices(op) is not None
 
 
 def is_update(op: Operator) -> bool:
