@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from hetgym._lazy import lazy
 
 if TYPE_CHECKING:
+    from hetgym.sharding.axis_by_axis import axis_by_axis as axis_by_axis
     from hetgym.sharding.building import build as build
-    from hetgym.sharding.classical import axis_by_axis as axis_by_axis
     from hetgym.sharding.classical import data_parallel as data_parallel
     from hetgym.sharding.classical import megatron as megatron
     from hetgym.sharding.evaluation import ShardingReport as ShardingReport
