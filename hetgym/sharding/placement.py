@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from hetgym.errors import ConfigError
@@ -65,6 +66,7 @@ def divides(shape: tuple[int, ...], placement: Placement, sizes: tuple[int, ...]
     return counts is not None and all(size % count == 0 for size, count in zip(shape, counts, strict=True))
 
 
+@lru_cache(maxsize=1 << 16)
 def local_shape(shape: tuple[int, ...], placement: Placement, sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Shape of the part of a tensor that one rank holds; arguments as for :func:`divides`.
 

@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hetgym.graph.ops import KINDS, Attribute, Operator, Tensor
-from hetgym.sharding import Mesh, local_operator, strategies
+from hetgym.sharding import Mesh, local_bytes, local_operator, strategies
 from hetgym.sharding.rules.table import RULES
 from hetgym.sharding.strategies import MOST, Strategy
 from tests.mesh_tools import NUMPY, Array, cut, run, run_local, whole
@@ -189,6 +191,24 @@ def test_many_strategies_are_bounded() -> None:
     found = strategies(Operator("op", "Relu", (x,), (x,)), Mesh((2, 2, 2, 2)))
     assert len(found) == MOST and found[0].label.startswith("replicated")
     assert found == strategies(Operator("op", "Relu", (x,), (x,)), Mesh((2, 2, 2, 2)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(CASES)), st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=3))
+def test_parts_are_equal_on_any_mesh(name: str, shape: list[int]) -> None:
+    """Local shapes exist, hold no more than the whole, and all tensors without partial sums add up to it."""
+    op, mesh = CASES[name][0], Mesh(tuple(shape))
+    found = strategies(op, mesh)
+    assert 1 <= len(found) <= MOST and len(set(found)) == len(found)
+    for strategy in found:
+        local = local_operator(op, strategy, mesh)
+        pairs = zip((*op.inputs, *op.outputs), (*local.inputs, *local.outputs), strict=True)
+        placements = (*strategy.operands, *strategy.outputs)
+        for (tensor, part), placement in zip(pairs, placements, strict=True):
+            count = math.prod(k for k, entry in zip(shape, placement, strict=True) if entry.kind == "S")
+            assert part.size * count == tensor.size
+            assert local_bytes(tensor, placement, mesh.shape) == part.bytes >= 0
+        assert 0 < strategy.share(mesh) <= 1
 
 
 def test_unknown_kinds_are_replicated() -> None:
