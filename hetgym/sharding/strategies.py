@@ -160,9 +160,9 @@ def local_operator(operator: Operator, strategy: Strategy, mesh: Mesh) -> Operat
 def own_seconds(strategy: Strategy, mesh: Mesh) -> float:
     """Time of the collectives that belong to a strategy itself [s], such as those of a loss over sharded classes."""
     return sum(
-        mesh.seconds("all-reduce", option.reduced / _others(strategy, axis, mesh), axis)
+        mesh.seconds("all-reduce", size / _others(strategy, axis, mesh), axis)
         for axis, option in enumerate(strategy.options)
-        if option.reduced
+        for size in option.reduced
     )
 
 

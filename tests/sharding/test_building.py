@@ -145,6 +145,19 @@ def test_a_training_step_by_hand() -> None:
     assert plain.node_cost - zero.node_cost == update.flops  # two updates, each by a half
 
 
+def test_a_loss_over_sharded_classes_reduces_two_numbers_a_row() -> None:
+    """Eight rows of four classes; with the rows on another axis each group reduces half of them."""
+    mesh = Mesh((2, 2), device=DEVICE)
+    sharded = build(mlp(), mesh, Flops(), optimizer="sgd")
+    (loss,) = [v for v, node in enumerate(sharded.nodes) if (node.kind, node.name) == ("operator", "loss")]
+    labels = [s.label for s in sharded.nodes[loss].strategies]
+    costs = dict(zip(labels, sharded.problem.costs[sharded.problem.offsets[loss] :].tolist(), strict=False))
+    reduce = [1e9 * mesh.seconds("all-reduce", rows * 4, "tp") for rows in (8, 4)]
+    assert costs["replicated, replicated"] == 32 and costs["d0, d0"] == 8
+    assert costs["replicated, d1"] == pytest.approx(16 + 2 * reduce[0], abs=1)
+    assert costs["d0, d1"] == pytest.approx(8 + 2 * reduce[1], abs=1)
+
+
 def test_partial_results_are_summed() -> None:
     sharded = build(mlp(), Mesh((2,), device=DEVICE), Flops(), copies=False)
     (result,) = [node for node in sharded.nodes if node.kind == "result"]

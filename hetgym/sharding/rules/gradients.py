@@ -82,10 +82,8 @@ def loss_options(op: Operator) -> list[Option]:
     for at, letter in enumerate(dimensions(rank)):
         if all(len(tensor.shape) > at for tensor in op.inputs):
             rows = sum(t.size // max(1, t.shape[-1]) for t in op.inputs if at == len(t.shape) - 1 and at > 0)
-            entries = (S(at),) * count
-            result.append(
-                Option(letter, entries, entries[: len(op.outputs)], reduced=2.0 * DTYPE_BYTES["float32"] * rows)
-            )
+            entries, reduced = (S(at),) * count, 2 * (rows * float(DTYPE_BYTES["float32"]),) if rows else ()
+            result.append(Option(letter, entries, entries[: len(op.outputs)], reduced=reduced))
     return result
 
 

@@ -33,7 +33,8 @@ class Option:
         once: operands that only the first rank of the axis uses, such as the bias of a partial sum.
         scaled: attributes that are divided by the number of ranks, such as the groups of a convolution.
         units: number that the ranks must divide beside the dimensions; 0 for none.
-        reduced: bytes that the ranks must all-reduce while they compute [byte].
+        reduced: for each all-reduce that the ranks need while they compute, its bytes if no other axis shares them
+            [byte].
     """
 
     label: str
@@ -43,7 +44,7 @@ class Option:
     once: frozenset[int] = frozenset()
     scaled: tuple[str, ...] = ()
     units: int = 0
-    reduced: float = 0.0
+    reduced: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
