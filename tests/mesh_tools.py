@@ -121,6 +121,13 @@ def _product(op: Operator, a: Array, b: Array, *rest: Array) -> Array:
     return a @ b + sum(rest)
 
 
+def _grouped(op: Operator, rows: Array, matrices: Array, *bias: Array) -> Array:
+    """Equal groups of rows, each times its matrix."""
+    groups = rows.reshape(len(matrices), -1, rows.shape[-1])
+    result = groups @ (np.swapaxes(matrices, 1, 2) if integer(op, "transB", 0) else matrices)
+    return (result + sum(b[:, None] for b in bias)).reshape(len(rows), -1)
+
+
 def _softmax(x: Array, axis: int) -> Array:
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
@@ -217,7 +224,7 @@ def _unary(function: Callable[..., Array]) -> Callable[..., Array]:
 NUMPY: dict[str, Callable[..., Any]] = {
     "MatMul": _product, "Gemm": _product, "Conv": _convolution, "ConvTranspose": _transposed,
     "Einsum": lambda op, *a: np.einsum(str(op.attributes["equation"]), *a),
-    "Attention": _attention, "LSTMCell": lambda op, x, h, w, r: np.tanh(x @ w.T + h @ r.T),
+    "GroupedMatMul": _grouped, "Attention": _attention, "LSTMCell": lambda op, x, h, w, r: np.tanh(x @ w.T + h @ r.T),
     "Relu": _unary(lambda x: np.maximum(x, 0)), "Gelu": _unary(lambda x: x * np.tanh(x)), "Neg": _unary(np.negative),
     "Copy": _unary(np.copy), "Add": _unary(np.add), "Sub": _unary(np.subtract), "Mul": _unary(np.multiply),
     "Div": _unary(np.divide), "Max": _unary(np.maximum), "Sum": lambda op, *a: sum(a),

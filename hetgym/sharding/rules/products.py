@@ -44,12 +44,19 @@ def grouped_product(op: Operator) -> Indices | None:
         return None
     turned = right[-1] == left[-1] and right[-2] == out[-1]
     plain = right[-2] == left[-1] and right[-1] == out[-1]
-    if turned == plain:  # neither, or a square matrix that may be either
+    if integer(op, "transB", 0):
+        plain = False
+    elif turned and plain:  # a square matrix
+        turned = False
+    if turned == plain:
         return None
-    second = ("", "n", "k") if turned else ("", "k", "n")
-    rest = tuple(("",) * len(tensor.shape) for tensor in op.inputs[2:])
-    rows = ((*("",) * (len(left) - 1), "k"), second, *rest)
-    return Indices(rows, ((*("",) * (len(out) - 1), "n"),), frozenset("k") if not rest else frozenset())
+    rest = tuple(
+        (*("",) * (len(t.shape) - 1), "n") if "float" in t.dtype and t.shape[-1:] == out[-1:] else ("",) * len(t.shape)
+        for t in op.inputs[2:]
+    )
+    rows = ((*("",) * (len(left) - 1), "k"), ("", "n", "k") if turned else ("", "k", "n"), *rest)
+    biases = frozenset(at for at, row in enumerate(rest, 2) if "n" in row)
+    return Indices(rows, ((*("",) * (len(out) - 1), "n"),), frozenset("k"), once=biases)
 
 
 def einsum(op: Operator) -> Indices | None:
