@@ -85,16 +85,26 @@ def _channels(vector: Array, rank: int, axis: int = 1) -> Array:
     return vector.reshape(shape) if vector.ndim == 1 else vector
 
 
+def _padded(op: Operator, x: Array, value: float = 0.0) -> Array:
+    """An image with the rows and columns that the operator adds."""
+    pads = integers(op, "pads") or (0, 0, 0, 0)
+    return np.pad(x, ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])), constant_values=value)
+
+
+def _taps(op: Operator, x: Array, i: int, j: int) -> Array:
+    """The numbers that all outputs read at one place of the window."""
+    (down, right), (h, w) = integers(op, "strides") or (1, 1), op.outputs[0].shape[2:]
+    return x[:, :, i : i + (h - 1) * down + 1 : down, j : j + (w - 1) * right + 1 : right]
+
+
 def _convolution(op: Operator, x: Array, w: Array, *bias: Array) -> Array:
     group = integer(op, "group", 1)
-    taps = w.shape[2:]
-    out = [a - b + 1 for a, b in zip(x.shape[2:], taps, strict=True)]
-    y = np.zeros((x.shape[0], w.shape[0], *out))
+    x, y = _padded(op, x), np.zeros((x.shape[0], w.shape[0], *op.outputs[0].shape[2:]))
     inner, outer = x.shape[1] // group, w.shape[0] // group
     assert inner == w.shape[1]
     for g in range(group):
-        for i, j in np.ndindex(*taps):
-            image = x[:, g * inner : (g + 1) * inner, i : i + out[0], j : j + out[1]]
+        for i, j in np.ndindex(*w.shape[2:]):
+            image = _taps(op, x[:, g * inner : (g + 1) * inner], i, j)
             kernel = w[g * outer : (g + 1) * outer, :, i, j]
             y[:, g * outer : (g + 1) * outer] += np.einsum("nchw,oc->nohw", image, kernel)
     return y + sum(_channels(b, 4) for b in bias)
@@ -184,10 +194,10 @@ def _reduce(function: Callable[..., Array]) -> Callable[..., Array]:
     return run
 
 
-def _pool(function: Callable[..., Array]) -> Callable[..., Array]:
+def _pool(function: Callable[..., Array], value: float) -> Callable[..., Array]:
     def run(op: Operator, x: Array) -> Array:
-        n, c, h, w = x.shape
-        return function(x.reshape(n, c, h // 2, 2, w // 2, 2), axis=(3, 5))
+        x = _padded(op, x, value)
+        return function([_taps(op, x, i, j) for i, j in np.ndindex(*integers(op, "kernel_shape"))], axis=0)
 
     return run
 
@@ -232,8 +242,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "RotaryEmbedding": _rotary, "Softmax": lambda op, x: _softmax(x, integer(op, "axis", -1)),
     "LayerNormalization": _layer_norm, "RMSNormalization": _rms_norm, "InstanceNormalization": _instance_norm,
     "LRN": _lrn, "ReduceSum": _reduce(np.sum), "ReduceMean": _reduce(np.mean), "ReduceMax": _reduce(np.max),
-    "ReduceSumSquare": _reduce(lambda x, **k: np.sum(x**2, **k)), "MaxPool": _pool(np.max),
-    "AveragePool": _pool(np.mean), "GlobalAveragePool": lambda op, x: x.mean((2, 3), keepdims=True),
+    "ReduceSumSquare": _reduce(lambda x, **k: np.sum(x**2, **k)), "MaxPool": _pool(np.max, -np.inf),
+    "AveragePool": _pool(np.mean, 0.0), "GlobalAveragePool": lambda op, x: x.mean((2, 3), keepdims=True),
     "CumSum": lambda op, x: np.cumsum(x, axis=integer(op, "axis", 0)), "Reshape": _reshape, "Flatten": _reshape,
     "Transpose": lambda op, x: x.transpose(integers(op, "perm") or None), "View": _view, "Split": _view,
     "Concat": lambda op, *a: (np.concatenate if a[0].ndim == len(op.outputs[0].shape) else np.stack)(
@@ -271,6 +281,8 @@ def masked_lookup(op: Operator, table: Array, indices: Array, first: int) -> lis
 def run_local(op: Operator, strategy: Strategy, mesh: Mesh, held: Sequence[Sequence[Array]]) -> list[list[Array]]:
     """For each rank the results of its local operator; ``held`` has the local arrays of each operand by rank."""
     local, results = local_operator(op, strategy, mesh), []
+    if any(option.label == "height" for option in strategy.options):
+        return _run_rows(op, local, strategy, mesh, held)
     for rank in range(mesh.size):
         mine = [parts[rank] for parts in held]
         for option, at in zip(strategy.options, mesh.coordinates(rank), strict=True):
@@ -285,6 +297,43 @@ def run_local(op: Operator, strategy: Strategy, mesh: Mesh, held: Sequence[Seque
         else:
             results.append(run(local, mine))
     return results
+
+
+def _run_rows(
+    op: Operator, local: Operator, strategy: Strategy, mesh: Mesh, held: Sequence[Sequence[Array]]
+) -> list[list[Array]]:
+    """As `run_local`, for images whose rows are sharded: ranks read the rows around their own from the whole image."""
+    sizes, window = op.inputs[0].shape, (integers(op, "kernel_shape") or op.inputs[1].shape[2:])[0]
+    pads, stride = list(integers(op, "pads") or (0, 0, 0, 0)), (integers(op, "strides") or (1,))[0]
+    own = tuple(R if entry.kind == "S" and entry.dim != 2 else entry for entry in strategy.operands[0])
+    results, below = [], window - stride - pads[0]
+    for rank in range(mesh.size):
+        rows = part(np.arange(sizes[2]), tuple(S(0) if e == S(2) else R for e in own), mesh, rank)
+        image = _rows_of(held[0], strategy.operands[0], mesh, rank)
+        value = -np.inf if op.kind == "MaxPool" else 0.0
+        image = np.pad(image, ((0, 0), (0, 0), (pads[0], below), (0, 0)), constant_values=value)
+        image = image[:, :, rows[0] : rows[-1] + 1 + pads[0] + below]
+        inner = Operator("op", op.kind, local.inputs, local.outputs,
+                         {**local.attributes, "pads": (0, pads[1], 0, pads[3])})  # fmt: skip
+        mine = [image, *(parts[rank] for parts in held[1:])]
+        for option, at in zip(strategy.options, mesh.coordinates(rank), strict=True):
+            for k in option.once if at else ():
+                mine[k] = np.zeros_like(mine[k])
+        results.append(run(inner, mine))
+    return results
+
+
+def _rows_of(parts: Sequence[Array], placement: Placement, mesh: Mesh, rank: int) -> Array:
+    """All rows of the images and channels that a rank has."""
+    current = list(parts)
+    for axis in reversed(range(len(placement))):
+        if placement[axis] == S(2):
+            joined = list(current)
+            for group in mesh.groups(axis):
+                for member in group:
+                    joined[member] = np.concatenate([current[r] for r in group], axis=2)
+            current = joined
+    return current[rank]
 
 
 def run_plan(sharded: ShardedGraph, choice: Sequence[int], rng: np.random.Generator) -> dict[str, tuple[Array, Array]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from hetgym.costs.collectives import LINKS, Links, collective_seconds
+from hetgym.costs.collectives import LINKS, Links, collective_seconds, send_seconds
 from hetgym.device import Device
 from hetgym.errors import ConfigError, PlatformError, shown, suggestion
 from hetgym.topology.boards import said_board, shipped_boards
@@ -139,6 +139,12 @@ class Mesh:
             ConfigError: no such axis.
         """
         return _seconds(kind, float(size), self.shape[self.axis(axis)], *self._figures(self.axis(axis)))
+
+    def neighbour_seconds(self, size: float, axis: str | int) -> float:
+        """Time to send ``size`` bytes to the next rank on an axis [s]; 0 for none, and on an axis of one rank."""
+        at = self.axis(axis)
+        links, between = self._figures(at)
+        return send_seconds(size, links, 2 if between else 1) if self.shape[at] > 1 else 0.0
 
     def _figures(self, axis: int) -> tuple[Links, bool]:
         """Figures of an axis, and whether it joins nodes."""

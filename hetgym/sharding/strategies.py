@@ -118,7 +118,10 @@ def _even(tensors: tuple[Tensor, ...], strategy: Strategy, mesh: Mesh) -> bool:
             if option.units % units[option.label]:
                 return False
     rows = zip(tensors, (*strategy.operands, *strategy.outputs), strict=True)
-    return all(divides(tensor.shape, placement, mesh.shape) for tensor, placement in rows)
+    if not all(divides(tensor.shape, placement, mesh.shape) for tensor, placement in rows):
+        return False
+    halo = max((option.halo[0] for option in strategy.options), default=0)  # no more than the neighbour has
+    return not halo or local_shape(tensors[0].shape, strategy.operands[0], mesh.shape)[2] >= halo
 
 
 def local_operator(operator: Operator, strategy: Strategy, mesh: Mesh) -> Operator:
@@ -158,18 +161,23 @@ def local_operator(operator: Operator, strategy: Strategy, mesh: Mesh) -> Operat
 
 
 def own_seconds(strategy: Strategy, mesh: Mesh) -> float:
-    """Time of the collectives that belong to a strategy itself [s], such as those of a loss over sharded classes."""
-    return sum(
-        mesh.seconds("all-reduce", size / _others(strategy, axis, mesh), axis)
-        for axis, option in enumerate(strategy.options)
-        for size in option.reduced
-    )
+    """Time of the communication that belongs to a strategy itself [s].
+
+    These are the all-reduces of a loss over sharded classes, and the halos of images whose rows are sharded.
+    """
+    seconds = 0.0
+    for axis, option in enumerate(strategy.options):
+        others = _others(strategy, axis, mesh)
+        seconds += sum(mesh.seconds("all-reduce", size / others, axis) for size in option.reduced)
+        seconds += mesh.neighbour_seconds(option.halo[1] / others, axis)
+    return seconds
 
 
 def _others(strategy: Strategy, axis: int, mesh: Mesh) -> int:
-    """Ranks that share the rows that are reduced along an axis."""
-    used = enumerate(zip(strategy.options, mesh.shape, strict=True))
-    return math.prod(size for at, (option, size) in used if at != axis and option.divides and not option.reduced)
+    """Ranks of the other axes that share what is communicated along an axis: those with another dimension."""
+    own = strategy.operands[0][axis] if strategy.operands else R
+    entries = enumerate(strategy.operands[0] if strategy.operands else ())
+    return math.prod(mesh.shape[at] for at, entry in entries if entry.kind == "S" and entry != own)
 
 
 def leaf_strategies(tensor: Tensor, mesh: Mesh) -> list[Strategy]:

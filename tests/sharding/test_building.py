@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from hetgym.costs import LINKS, send_seconds
 from hetgym.device import Device
 from hetgym.errors import ConfigError, HetgymError, UnknownName
 from hetgym.graph import DataflowGraph, Operator, Tensor, zoo
-from hetgym.sharding import INFINITE, Mesh, P, R, S, ShardedGraph, build, evaluate, solve
+from hetgym.sharding import INFINITE, Mesh, P, R, S, ShardedGraph, build, evaluate, solve, strategies
 from tests.mesh_tools import run_plan
 
 DEVICE = Device("gpu", "gpu", {"float32": 1e12}, 1e11)
@@ -156,6 +157,26 @@ def test_a_loss_over_sharded_classes_reduces_two_numbers_a_row() -> None:
     assert costs["replicated, replicated"] == 32 and costs["d0, d0"] == 8
     assert costs["replicated, d1"] == pytest.approx(16 + 2 * reduce[0], abs=1)
     assert costs["d0, d1"] == pytest.approx(8 + 2 * reduce[1], abs=1)
+
+
+def test_halos_are_sent_to_neighbours() -> None:
+    """A row above and one below, of 4 channels and 4 columns, or of half of the channels."""
+    mesh, x = Mesh((2, 2), device=DEVICE), Tensor((1, 4, 8, 4))
+    w = Tensor((4, 4, 3, 3), constant=True, name="w")
+    conv = Operator("conv", "Conv", (x, w), (x,), {"pads": (1, 1, 1, 1)})
+    sharded = build(DataflowGraph([conv], []), mesh, Flops(), copies=False)
+    found = sharded.nodes[sharded.of_operator[0]].strategies
+    at = int(sharded.problem.offsets[sharded.of_operator[0]])
+    costs = {s.label: int(cost) for s, cost in zip(found, sharded.problem.costs[at:], strict=False)}
+    sent = [1e9 * send_seconds(4 * 4 * channels, LINKS["nvlink3"]) for channels in (4, 2)]
+    assert costs["replicated, height"] == round(conv.flops / 2 + sent[0])
+    assert costs["in, height"] == round(conv.flops / 4 + sent[1])
+    assert "height, height" in costs  # two rows are left, of which one is sent
+    low = Tensor((1, 4, 2, 4))
+    few = strategies(Operator("conv", "Conv", (low, w), (low,), {"pads": (1, 1, 1, 1)}), Mesh((2,)))
+    wide = Operator("conv", "Conv", (low, Tensor((4, 4, 5, 5))), (low,), {"pads": (2, 2, 2, 2)})
+    assert "height" in {s.label for s in few}
+    assert "height" not in {s.label for s in strategies(wide, Mesh((2,)))}  # a neighbour has one row, not two
 
 
 def test_partial_results_are_summed() -> None:

@@ -51,6 +51,18 @@ CASES: dict[str, tuple[Operator, set[str]]] = {
         operator("Conv", [(4, 8, 3, 3), (16, 2, 2, 2), (16,)], (4, 16, 2, 2), group=4),
         {"batch", "groups"},
     ),
+    "halo": (
+        operator("Conv", [(2, 4, 8, 4), (4, 4, 3, 3), (4,)], (2, 4, 8, 4), pads=(1, 1, 1, 1)),
+        {"batch", "out", "in", "height"},
+    ),
+    "strided halo": (
+        operator("Conv", [(2, 4, 8, 8), (4, 2, 3, 3)], (2, 4, 4, 4), pads=(1, 1, 1, 1), strides=(2, 2), group=2),
+        {"batch", "groups", "height"},
+    ),
+    "overlapping pool": (
+        operator("MaxPool", [(2, 4, 8, 8)], (2, 4, 4, 4), kernel_shape=(3, 3), pads=(1, 1, 1, 1), strides=(2, 2)),
+        {"batch", "channels", "height"},
+    ),
     "depthwise": (operator("Conv", [(2, 8, 3, 3), (8, 1, 2, 2)], (2, 8, 2, 2), group=8), {"batch", "groups"}),
     "transposed": (operator("ConvTranspose", [(4, 4, 2, 2), (4, 8, 2, 2), (8,)], (4, 8, 3, 3)), {"batch", "out", "in"}),
     "grouped transposed": (
@@ -103,8 +115,10 @@ CASES: dict[str, tuple[Operator, set[str]]] = {
     "reduce mean": (operator("ReduceMean", [(4, 8)], (8,), axes=(0,), keepdims=0), {"d1", "partial"}),
     "reduce max": (operator("ReduceMax", [(4, 8)], (4, 1), axes=(-1,), keepdims=1), {"d0"}),
     "squares": (operator("ReduceSumSquare", [(4, 8)], (4, 1), axes=(1,), keepdims=1), {"d0", "d1"}),
-    "max pool": (operator("MaxPool", [(4, 8, 4, 4)], (4, 8, 2, 2), kernel_shape=(2, 2)), {"batch", "channels"}),
-    "average pool": (operator("AveragePool", [(4, 8, 4, 4)], (4, 8, 2, 2)), {"batch", "channels", "partial"}),
+    "max pool": (operator("MaxPool", [(4, 8, 4, 4)], (4, 8, 2, 2), kernel_shape=(2, 2), strides=(2, 2)),
+                 {"batch", "channels", "height"}),
+    "average pool": (operator("AveragePool", [(4, 8, 4, 4)], (4, 8, 2, 2), kernel_shape=(2, 2), strides=(2, 2)),
+                     {"batch", "channels", "height", "partial"}),
     "global pool": (operator("GlobalAveragePool", [(4, 8, 4, 4)], (4, 8, 1, 1)), {"batch", "channels", "partial"}),
     "running": (operator("CumSum", [(4, 8)], (4, 8), axis=1), {"d0"}),
     "reshape": (operator("Reshape", [(8, 4, 6)], (32, 6)), {"d0", "d1", "partial"}),

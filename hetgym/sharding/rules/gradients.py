@@ -54,7 +54,8 @@ def _turned(adjoint: Adjoint, option: Option) -> Option:
         for slot, kept in zip(adjoint.gradients, adjoint.kept, strict=True)
     )
     outputs = tuple(_received(option, at) for at in adjoint.wanted)
-    return Option(option.label, operands, outputs, option.divides, units=option.units)
+    rows, size = option.halo  # of the operand, and once more of the gradient
+    return Option(option.label, operands, outputs, option.divides, units=option.units, halo=(rows, 2.0 * size))
 
 
 def _given(entry: Entry) -> Entry:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hetgym.graph.ops import Operator
+from hetgym.graph.ops import Operator, integers
 from hetgym.sharding.placement import Entry, P, R, S
 
 Letters = tuple[str, ...]
@@ -35,6 +35,8 @@ class Option:
         units: number that the ranks must divide beside the dimensions; 0 for none.
         reduced: for each all-reduce that the ranks need while they compute, its bytes if no other axis shares them
             [byte].
+        halo: rows of the first operand that a rank needs from either neighbour, and their bytes if no other axis shares
+            them [byte].
     """
 
     label: str
@@ -45,6 +47,7 @@ class Option:
     scaled: tuple[str, ...] = ()
     units: int = 0
     reduced: tuple[float, ...] = ()
+    halo: tuple[int, float] = (0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Indices:
             operands of such a group are partial sums, so are the results.
         units: letter -> number that the ranks must divide, such as groups of a convolution.
         scaled: letter -> attributes that are divided by the number of ranks.
+        halos: letter -> the halo of its option.
     """
 
     operands: tuple[Letters, ...]
@@ -69,6 +73,7 @@ class Indices:
     linear: tuple[tuple[int, ...], ...] = ()
     units: Mapping[str, int] = field(default_factory=dict)
     scaled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    halos: Mapping[str, tuple[int, float]] = field(default_factory=dict)
 
 
 Rule = Callable[[Operator], Indices | None]
@@ -104,7 +109,8 @@ def _along(found: Indices, letter: str, empty: Sequence[bool]) -> Option | None:
     elif any(entry == R and not none for entry, none in zip(outputs, empty, strict=True)):
         return None
     units, scaled = found.units.get(letter, 0), found.scaled.get(letter, ())
-    return Option(letter, operands, outputs, once=once, scaled=scaled, units=units)
+    halo = found.halos.get(letter, (0, 0.0))
+    return Option(letter, operands, outputs, once=once, scaled=scaled, units=units, halo=halo)
 
 
 def aligned(shape: Sequence[int], result: Sequence[int], letters: Sequence[str]) -> Letters:
@@ -128,6 +134,24 @@ def dimensions(rank: int) -> Letters:
 def without(letters: Sequence[str], dropped: Sequence[int]) -> Letters:
     """The letters without those of some dimensions."""
     return tuple("" if at in dropped else letter for at, letter in enumerate(letters))
+
+
+def windowed(op: Operator, extent: int) -> tuple[int, float] | None:
+    """The halo of the rows of an image (dimension 2) under a window; None if ranks cannot share them evenly.
+
+    A rank that has rows for its own outputs lacks those that its first window reads above them and its last below.
+
+    Args:
+        op: a convolution or a pooling.
+        extent: rows of the window, with those that a dilation skips.
+    """
+    data, out = op.inputs[0], op.outputs[0].shape
+    stride, before = (integers(op, "strides") or (1,))[0], (integers(op, "pads") or (0,))[0]
+    after = extent - stride - before
+    if "fused" in op.attributes or "auto_pad" in op.attributes or after < 0 or data.shape[2] != out[2] * stride:
+        return None
+    rows = max(before, after)
+    return rows, rows * data.bytes / data.shape[2]
 
 
 def identified(source: Sequence[int], target: Sequence[int], letters: Sequence[str]) -> Letters:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hetgym.graph.ops import KINDS, Operator, integer, integers
-from hetgym.sharding.rules.indices import Indices, Letters, Rule, aligned, dimensions, without
+from hetgym.sharding.rules.indices import Indices, Letters, Rule, aligned, dimensions, windowed, without
 
 SUMS = ("Add", "Sub", "Sum", "Mean")
 """Elementwise kinds that are linear in all operands together."""
@@ -158,15 +158,17 @@ def reduced_dimensions(op: Operator) -> list[int] | None:
 
 
 def pooling(op: Operator) -> Indices | None:
-    """Pooling: images and channels."""
+    """Pooling: images and channels; rows of images with halos."""
     if len(op.inputs) != 1 or len(op.outputs) != 1 or len(op.outputs[0].shape) < 3:
         return None
     shape, out = op.inputs[0].shape, op.outputs[0].shape
     if shape[:2] != out[:2] or len(shape) != len(out):
         return None
-    letters = ("batch", "channels", *("",) * (len(out) - 2))
+    window = integers(op, "kernel_shape")
+    halo = windowed(op, window[0]) if window else None
+    letters = ("batch", "channels", "height" if halo else "", *("",) * (len(out) - 3))
     linear = ((0,),) if op.kind in LINEAR_REDUCTIONS and not op.inputs[0].constant else ()
-    return Indices((letters,), (letters,), linear=linear)
+    return Indices((letters,), (letters,), linear=linear, halos={"height": halo} if halo else {})
 
 
 def running(op: Operator) -> Indices | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hetgym.graph.ops import Operator, Tensor, integer
-from hetgym.sharding.rules.indices import Indices, Letters, Rule, aligned
+from hetgym.graph.ops import Operator, Tensor, integer, integers
+from hetgym.sharding.rules.indices import Indices, Letters, Rule, aligned, windowed
 
 
 def matrix_product(op: Operator) -> Indices | None:
@@ -72,7 +72,7 @@ def einsum(op: Operator) -> Indices | None:
 
 
 def convolution(op: Operator) -> Indices | None:
-    """Conv: images ``batch``, output channels ``out``, input channels ``in``, which are summed, or whole ``groups``."""
+    """Conv: images, output channels, input channels, which are summed, or whole groups; rows of images with halos."""
     return _convolution(op, weight=("out", "in"))
 
 
@@ -92,9 +92,12 @@ def _convolution(op: Operator, weight: tuple[str, str]) -> Indices | None:
     if group > 1:  # the second dimension of the weight belongs to one group
         held = ("groups", "")
     own = integer(op, "operands", len(op.inputs))
-    letters = ("batch", outer, *("",) * (len(out) - 2))
+    dilation = (integers(op, "dilations") or (1,))[0]
+    halo = windowed(op, (op.inputs[1].shape[2] - 1) * dilation + 1) if op.kind == "Conv" else None
+    spatial = ("height" if halo else "", *("",) * (len(out) - 3))
+    letters = ("batch", outer, *spatial)
     rows = (
-        ("batch", inner, *("",) * (len(data) - 2)),
+        ("batch", inner, *spatial),
         (*held, *("",) * (len(out) - 2)),
         *((outer,) for _ in op.inputs[2:own]),
         *(_channels(tensor, op.outputs[0], letters) for tensor in op.inputs[own:]),
@@ -108,6 +111,7 @@ def _convolution(op: Operator, weight: tuple[str, str]) -> Indices | None:
         once=frozenset(range(2, own)),
         units={"groups": group} if group > 1 else {},
         scaled={"groups": ("group",)} if group > 1 else {},
+        halos={"height": halo} if halo else {},
     )
 
 
@@ -170,7 +174,7 @@ def _fits(op: Operator, operands: tuple[Letters, ...], outputs: tuple[Letters, .
         if len(row) != len(tensor.shape):
             return False
         for letter, size in zip(row, tensor.shape, strict=True):
-            if letter and letter not in ("heads", "groups") and sizes.setdefault(letter, size) != size:
+            if letter and letter not in ("heads", "groups", "height") and sizes.setdefault(letter, size) != size:
                 return False
     return True
 
