@@ -78,7 +78,7 @@ def test_ranks_together_compute_the_gradients(name: str) -> None:
         found = strategies(backward, mesh, adjoint)
         labels = {s.label for s in found}
         assert len(labels) >= (2 if mesh.size == 2 else len(forward) // 4)
-        rows = rng.permutation(len(found))[:12]  # a sample on larger meshes
+        rows = rng.permutation(len(found))[:6]  # a sample on larger meshes
         for strategy in [found[at] for at in (rows if mesh.size > 2 else range(len(found)))]:
             local = local_operator(backward, strategy, mesh)
             held = [cut(a, p, mesh, rng) for a, p in zip(arrays, strategy.operands, strict=True)]
