@@ -102,7 +102,7 @@ def as_choice(problem: ShardingProblem, choice: npt.ArrayLike) -> Int64Array:
 
 
 def profile_of(problem: ShardingProblem, choice: Int64Array) -> Int64Array:
-    """[t] usage of memory from each time of :attr:`ShardingProblem.profile_order` on, the last of which is 0."""
+    """[t] usage of memory from each time of :attr:`ShardingProblem.profile_order` on; the last is 0."""
     _, order, last = problem.profile_order
     usage = problem.usages[problem.offsets[:-1] + choice]
     if problem.wide:

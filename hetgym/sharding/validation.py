@@ -40,7 +40,7 @@ def validate(problem: ShardingProblem, choice: npt.ArrayLike, infinite: bool = F
     total = 0
     for v, (strategy, first, end) in enumerate(zip(chosen, offsets, offsets[1:], strict=False)):
         if type(strategy) is not int or not 0 <= strategy < end - first:
-            raise InvalidSharding(f"index: node {v} has {end - first} strategies; {shown(strategy)} is none of them")
+            raise InvalidSharding(f"index: node {v} has {end - first} strategies, not a strategy {shown(strategy)}")
     for v, (strategy, (low, high)) in enumerate(zip(chosen, problem.intervals.tolist(), strict=True)):
         cost, usage = costs[offsets[v] + strategy], usages[offsets[v] + strategy]
         if cost == INFINITE and not infinite:

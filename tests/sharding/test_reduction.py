@@ -6,17 +6,16 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from sharding_tools import EXAMPLE, optimum, problems
 
 from hetgym.errors import ProblemError
 from hetgym.sharding import INFINITE, ShardingProblem, evaluate, reduce
 from hetgym.sharding.reduction import Reduced
 
-EXAMPLES = settings().max_examples
 
-
-@settings(max_examples=8 * EXAMPLES)
+@examples(400)
 @given(problem=problems())
 def test_an_optimum_stays(problem: ShardingProblem) -> None:
     best = optimum(problem)

@@ -6,14 +6,15 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from sharding_tools import EXAMPLE, optimum, problems
 
 from hetgym.errors import ConfigError, InvalidSharding, ProblemError, UnknownName
 from hetgym.sharding import SOLVERS, ShardingProblem, solve, validate
 
 INSTALLED = [name for name, row in SOLVERS.items() if all(find_spec(module) for module in row.needs)]
-STEPS = {"greedy": 20, "dual": 20, "trees": 60, "mip": 50, "auto": 60}
+STEPS = {"greedy": 4, "dual": 10, "trees": 60, "mip": 50, "auto": 60}
 
 
 @pytest.mark.parametrize("name", [*INSTALLED, "auto"])
@@ -27,7 +28,7 @@ def test_the_published_optimum(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INSTALLED)
-@settings(max_examples=4 * settings().max_examples)
+@examples(200)
 @given(problem=problems())
 def test_plans_are_feasible_and_bounds_hold(name: str, problem: ShardingProblem) -> None:
     best = optimum(problem)

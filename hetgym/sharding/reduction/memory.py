@@ -16,7 +16,7 @@ from hetgym.sharding.reduction.core import Core
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What strategies take beyond the least that their nodes take, in rows.
+    """Memory of strategies beyond the least that their nodes take, in rows.
 
     Row j belongs to one node, and lasts from time ``begins[j]`` up to, but not including, ``ends[j]``. Strategy s of
     the node takes ``usages[usage_offsets[j] + s]``. A choice fits if at every time its rows add up to no more than the

@@ -108,7 +108,7 @@ def reduce(problem: ShardingProblem) -> Reduced:
 
 
 def _core(problem: ShardingProblem) -> Core:
-    """The problem as it is, with infinite entries forbidden."""
+    """The whole problem, with infinite entries forbidden."""
     costs = np.where(problem.costs == INFINITE, FORBIDDEN, problem.costs)
     tables = np.where(problem.tables == INFINITE, FORBIDDEN, problem.tables)
     total = 0

@@ -18,7 +18,7 @@ REPAIRS = 25  # Most rounds of a repair
 
 
 class Dual:
-    """An ascent that takes its choices, as they are or repaired, to an incumbent.
+    """An ascent that takes its choices, unchanged or repaired, to an incumbent.
 
     Args:
         incumbent: takes choices and bounds.

@@ -13,7 +13,7 @@ from hetgym.sharding.solvers.incumbent import Incumbent
 from hetgym.sharding.solvers.model import model_of, priced
 from hetgym.sharding.solvers.sweeps import forward
 
-REPAIRS = 200  # Most rounds of a repair
+REPAIRS = 50  # Most rounds of a repair
 
 
 def greedy(incumbent: Incumbent, rng: np.random.Generator) -> Iterator[None]:

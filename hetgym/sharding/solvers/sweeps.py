@@ -16,7 +16,7 @@ def forward(model: Model, theta: FloatArray, messages: FloatArray, choice: Int64
 
     Args:
         theta: [s] priced costs of strategies.
-        messages: what edges keep, at ``model.sides``: the message to the first node, and that to the second.
+        messages: for each edge the message to its first node, then that to its second; they begin at ``model.sides``.
         choice: [n] for the result.
         scratch: [2 * widest node].
     """
