@@ -13,6 +13,7 @@ from sharding_tools import EXAMPLE, problems
 
 from hetgym.errors import ProblemError
 from hetgym.sharding import ShardingProblem, load, save
+from tests.sharding.documents import document
 
 ARRAYS = ("offsets", "costs", "usages", "intervals", "ends", "tables", "table_offsets")
 
@@ -31,25 +32,6 @@ def test_what_is_saved_is_read(problem: ShardingProblem, tmp_path_factory: pytes
 def test_units_are_kept(tmp_path: Path) -> None:
     save(ShardingProblem.from_lists([[1]], [[1]], [[0, 1]], unit="ns"), tmp_path / "a.json")
     assert load(tmp_path / "a.json").unit == "ns"
-
-
-def document() -> dict[str, Any]:
-    """The contest's example as a document."""
-    return {
-        "problem": {
-            "name": "example",
-            "nodes": {
-                "intervals": EXAMPLE.intervals.tolist(),
-                "costs": [[15], [55, 65], [25, 45, 35], [85, 75], [95]],
-                "usages": [[10], [25, 25], [15, 20, 15], [10, 10], [15]],
-            },
-            "edges": {
-                "nodes": EXAMPLE.ends.tolist(),
-                "costs": [[30, 40], [50, 10, 40], [90, 10, 20, 80], [60, 20, 30], [70, 60]],
-            },
-            "usage_limit": 50,
-        }
-    }
 
 
 MISTAKES: dict[str, tuple[str, Any, str]] = {

@@ -95,7 +95,7 @@ def solve(
     ...     [[3, 1], [2, 2]], [[1, 5], [1, 2]], [[0, 2], [1, 3]], [[0, 1]], [[[0, 9], [9, 0]]], limit=6
     ... )
     >>> solve(problem, steps=10)
-    ShardingPlan(cost 5, optimal, gap 0 %, by trees)
+    ShardingPlan(cost 5, feasible, gap 20 %, by trees)
     """
     seconds = as_seconds(budget)
     if seconds is not None and not seconds > 0:
