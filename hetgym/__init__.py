@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hetgym import parallel as parallel
     from hetgym import pipeline as pipeline
     from hetgym import planning as planning
+    from hetgym import sharding as sharding
     from hetgym import sim as sim
     from hetgym import workloads as workloads
     from hetgym.baselines.parallel import plan_training as plan_training

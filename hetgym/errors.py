@@ -44,6 +44,10 @@ class InvalidSchedule(HetgymError, ValueError):
     """A schedule breaks a rule; the message names the rule and the operators."""
 
 
+class InvalidSharding(HetgymError, ValueError):
+    """A choice of sharding strategies breaks a rule; the message names the rule and the node, the edge or the time."""
+
+
 class OutOfMemory(HetgymError, RuntimeError):
     """A run needs more memory than a device has; the message names the peak and what is resident."""
 

@@ -37,6 +37,7 @@ from tests.graph.models import CONFIGS
 from tests.graph.test_from_pt2 import MODULES, saved, unpacked
 from tests.graph.test_from_safetensors import DEEPSEEK, LLAMA, OSS, deepseek_tensors, header, oss_tensors
 from tests.graph.traces import BACKWARD, CHAKRA, NODES, QUEUE, rank
+from tests.sharding.documents import document as sharding_document
 from tests.topology.samples import (
     DGX,
     HWLOC,
@@ -92,6 +93,7 @@ def corpus(folder: Path) -> dict[str, list[Entry]]:
         **_graphnet(),
         **_language_models(folder),
         "networkx": [_json("net.json", nx.node_link_data(to_networkx(_small_graph()), edges="edges"))],
+        "sharding": [_json("sharding.json", sharding_document())],
         "partitioning": [_json("part.json", PARTITIONING), *_data("dnn-partitioning/**/*.json.gz")],
         "wfcommons": [_json("flow.json", document) for document in (WORKFLOW_14, WORKFLOW_15)],
         "kineto": [

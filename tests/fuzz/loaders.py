@@ -43,6 +43,8 @@ from hetgym.pipeline import load as load_pipeline
 from hetgym.pipeline import load_layers
 from hetgym.platform import load_platform
 from hetgym.profiling.plans import table_items
+from hetgym.sharding import evaluate, reduce
+from hetgym.sharding import load as load_sharding
 from hetgym.topology import find_platform, import_platform, load_boards
 from hetgym.workloads import load_best_known, load_suite, replay, textbook
 
@@ -172,6 +174,13 @@ def partitioning(path: Path) -> None:
     load_pipeline(path)
 
 
+def sharding(path: Path) -> None:
+    """Sharding problems, their reduction and the first strategies of all nodes."""
+    problem = load_sharding(path)
+    evaluate(problem, np.zeros(problem.nodes, np.int64))
+    reduce(problem)
+
+
 def costs(path: Path) -> None:
     """Fitted cost models; one that loads must price an operator."""
     device = load_platform("cpu-gpu").devices[1]
@@ -297,6 +306,7 @@ LOADERS: dict[str, Loader] = {
     "networkx": Loader(node_link, "json"),
     "problem": Loader(problem, "npz"),
     "partitioning": Loader(partitioning, "json"),
+    "sharding": Loader(sharding, "json"),
     "wfcommons": Loader(problem, "json"),
     "kineto": Loader(trace, "json"),
     "chakra": Loader(trace, "words"),

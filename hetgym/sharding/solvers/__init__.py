@@ -1,0 +1,1 @@
+"""Solvers of sharding problems."""
