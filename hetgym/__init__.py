@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from hetgym.problem import Problem as Problem
     from hetgym.schedule import Schedule as Schedule
     from hetgym.schedule import validate as validate
+    from hetgym.sharding import plan_sharding as plan_sharding
     from hetgym.sim import Runtime as Runtime
     from hetgym.sim import Trace as Trace
     from hetgym.sim import simulate as simulate

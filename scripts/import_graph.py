@@ -25,7 +25,8 @@ ROOT = Path(__file__).parents[1]
 ROOMS = (
     "errors", "weights", "graph", "device", "platform", "measurements", "topology", "costs", "profiling", "problem",
     "transfer", "schedule", "workloads",
-    "sim", "planning", "search", "pipeline", "parallel", "sharding", "metrics", "baselines", "execution", "envs", "agents",
+    "sim", "planning", "search", "pipeline", "parallel", "sharding", "metrics", "baselines", "execution", "envs",
+    "agents",
     "portfolio", "llm", "own_schedulers",
     "bench", "export", "scoring", "cli",
 )  # fmt: skip

@@ -29,6 +29,7 @@ from hetgym.cli.platform import platform
 from hetgym.cli.price import price
 from hetgym.cli.profile import profile
 from hetgym.cli.score import score
+from hetgym.cli.shard import shard
 from hetgym.cli.streams import forgiving, interruptible
 from hetgym.cli.train import train
 from hetgym.cli.validate import validate
@@ -69,6 +70,7 @@ EXAMPLES: dict[Callable[..., int], str] = {
     plan: "hetgym plan model.onnx --platform cpu-gpu --budget 10s --export onnxruntime",
     llm: "hetgym llm qwen3-32b --quant Q4_K_M --platform '3090+2080Ti, 64GB ddr4-3600' --context max",
     cluster: "hetgym cluster llama-7b --platform dgx-a100-64 --global-batch 1024",
+    shard: "hetgym shard gpt2 --mesh 2x4 --links network,nvlink3 --optimizer adam",
     pipeline: "hetgym pipeline layers.csv --stages 8 --reserve 2GB",
     platform: "hetgym platform '3090+2080Ti, 64GB ddr4-3600' --out my-machine.yaml",
     price: "hetgym price resnet50 --platform cpu-gpu --operator Conv_0",

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from hetgym.sharding.placement import S as S
     from hetgym.sharding.placement import local_bytes as local_bytes
     from hetgym.sharding.placement import local_shape as local_shape
+    from hetgym.sharding.planning import CLASSICAL as CLASSICAL
+    from hetgym.sharding.planning import ShardedPlan as ShardedPlan
+    from hetgym.sharding.planning import plan_sharding as plan_sharding
+    from hetgym.sharding.planning import shapes as shapes
     from hetgym.sharding.problem import INFINITE as INFINITE
     from hetgym.sharding.problem import ShardingProblem as ShardingProblem
     from hetgym.sharding.reduction import Reduced as Reduced
