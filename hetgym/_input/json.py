@@ -10,10 +10,12 @@ import numpy as np
 from hetgym._input.files import Refusal
 from hetgym.errors import shown
 
-_BLANKS = re.compile(r"[ \t\r\n]*")
+_BLANKS, _ESCAPES = re.compile(r"[ \t\r\n]*"), re.compile(r"\\*")
 _NOUNS = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 
 Key = TypeVar("Key", bound=Hashable)
+
+_PIECE = 1 << 20  # characters that are looked at in one go
 
 DEPTH = 64  # Deepest nesting that is accepted; hetgym's own documents nest at most ten deep
 
@@ -72,30 +74,41 @@ def _documents(decoder: json.JSONDecoder, text: str) -> Any:
     found: list[Any] = []
     at = 0
     while at < len(text) or not found:
-        document, at = decoder.raw_decode(text, _end_of_blanks(text, at))
+        document, at = decoder.raw_decode(text, _matched(_BLANKS, text, at))
         found.append(document)
-        at = _end_of_blanks(text, at)
+        at = _matched(_BLANKS, text, at)
     return found[0] if len(found) == 1 else found
 
 
-def _end_of_blanks(text: str, at: int) -> int:
-    blanks = _BLANKS.match(text, at)
-    return blanks.end() if blanks else at
+def _matched(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """The end of what a pattern matches from a place on; the place itself if it matches nothing."""
+    found = pattern.match(text, at)
+    return found.end() if found else at
 
 
 def nesting(text: str) -> tuple[int, int]:
     r"""Depth and number of the brackets that open outside strings, in the leading part of the text that is JSON.
 
-    Both are found without recursion, in a few passes over the text, so no text can exhaust a parser's stack.
+    Both are found without recursion, piece by piece, so no text can exhaust a parser's stack or take much memory.
 
     >>> nesting('{"a[": [1, [2]], "\\"[": 3}')
     (3, 3)
     """
-    outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
-    marks = np.frombuffer(outside.encode("utf-8", "surrogatepass"), np.uint8)
-    opening = (marks == ord("[")) | (marks == ord("{"))
-    steps = opening.astype(np.int8) - ((marks == ord("]")) | (marks == ord("}"))).astype(np.int8)
-    return int(np.cumsum(steps, dtype=np.int32).max(initial=0)), int(opening.sum())
+    deepest = count = depth = at = 0
+    inside = 0  # 1 where a piece begins within a string
+    while at < len(text):
+        end = min(at + _PIECE, len(text))
+        if text[end - 1] == "\\":  # an escape is not cut
+            end = min(_matched(_ESCAPES, text, end) + 1, len(text))
+        parts = text[at:end].replace("\\\\", "").replace('\\"', "").split('"')
+        marks = np.frombuffer("".join(parts[inside::2]).encode("utf-8", "surrogatepass"), np.uint8)
+        opening = (marks == ord("[")) | (marks == ord("{"))
+        steps = opening.astype(np.int8) - ((marks == ord("]")) | (marks == ord("}"))).astype(np.int8)
+        depths = depth + np.cumsum(steps, dtype=np.int64)
+        deepest, count = max(deepest, int(depths.max(initial=0))), count + int(opening.sum())
+        depth = int(depths[-1]) if len(depths) else depth
+        inside, at = (inside + len(parts) - 1) % 2, end
+    return deepest, count
 
 
 def repeated(keys: Iterable[Key]) -> Key | None:

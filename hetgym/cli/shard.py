@@ -120,7 +120,7 @@ def _figures(found: ShardedPlan) -> dict[str, Any]:
         "parts": found.parts,
         "bound_s": None if plan is None or plan.bound is None else plan.bound * 1e-9,
         "solver": found.solver,
-        "status": "feasible" if plan is None or plan.report is not report else plan.status,
+        "status": "optimal" if found.optimal else "feasible",
         "peak_bytes": report.peak,
         "peak_time": report.peak_time,
         "limit_bytes": sharded.problem.limit,

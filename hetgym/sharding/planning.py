@@ -15,7 +15,7 @@ from hetgym.sharding.classical import data_parallel, megatron
 from hetgym.sharding.evaluation import ShardingReport, evaluate
 from hetgym.sharding.mesh import Mesh
 from hetgym.sharding.sharded_graph import ShardedGraph
-from hetgym.sharding.solvers.solving import ShardingPlan, solve
+from hetgym.sharding.solvers.solving import CLOSE, ShardingPlan, solve
 
 CLASSICAL = {"data-parallel": data_parallel, "megatron": megatron}
 """Name -> plan of a graph on a mesh that needs no search."""
@@ -45,6 +45,12 @@ class ShardedPlan:
     def seconds(self) -> float:
         """Time of the graph [s]."""
         return self.report.cost * 1e-9
+
+    @property
+    def optimal(self) -> bool:
+        """True if no plan costs less, to within the rounding of floating point."""
+        bound = None if self.plan is None else self.plan.bound
+        return bound is not None and self.report.cost - bound <= CLOSE * self.report.cost
 
     @cached_property
     def parts(self) -> dict[str, float]:
@@ -111,13 +117,15 @@ def plan_sharding(
     classical = {name: evaluate(sharded.problem, make(sharded)) for name, make in CLASSICAL.items()}
     usable = {name: report for name, report in classical.items() if report.feasible}
     try:
-        plan = solve(sharded.problem, budget, solver=solver, seed=seed)
+        plan = solve(
+            sharded.problem, budget, solver=solver, seed=seed, starts=[report.choice for report in usable.values()]
+        )
     except InvalidSharding:
         if not usable:
             raise
         plan = None
     best = min(usable, key=lambda name: usable[name].cost, default=None)
-    if best is not None and (plan is None or usable[best].cost < plan.cost):
+    if best is not None and (plan is None or usable[best].cost <= plan.cost):
         return ShardedPlan(sharded, usable[best], best, plan, classical)
     assert plan is not None
     return ShardedPlan(sharded, plan.report, plan.solver, plan, classical)

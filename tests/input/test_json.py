@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hetgym._input.json import CONTAINERS, DEPTH, nesting, parse
 from hetgym.errors import GraphError
@@ -55,3 +58,23 @@ def test_a_repeated_field_is_found_at_once() -> None:
     fields = ",".join(f'"f{i}": 0' for i in range(200_000))  # takes hours if each is compared with all
     with pytest.raises(GraphError, match="'f7' appears twice"):
         parse(f'{{{fields}, "f7": 1}}', "x", GraphError)
+
+
+@given(text=st.text('[]{}"\\\\a,é', max_size=40), size=st.integers(1, 9))
+def test_nesting_is_that_of_a_reader_of_single_characters(text: str, size: int) -> None:
+    depth = deepest = count = 0
+    inside = escaped = False
+    for character in text:
+        if character == "\\":
+            escaped = not escaped
+            continue
+        if character == '"' and not escaped:
+            inside = not inside
+        elif not inside and character in "[{":
+            depth, count = depth + 1, count + 1
+            deepest = max(deepest, depth)
+        elif not inside and character in "]}":
+            depth -= 1
+        escaped = False
+    with mock.patch("hetgym._input.json._PIECE", size):
+        assert nesting(text) == (deepest, count)

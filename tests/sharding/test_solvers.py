@@ -11,7 +11,7 @@ from hypothesis import given
 from sharding_tools import EXAMPLE, optimum, problems
 
 from hetgym.errors import ConfigError, InvalidSharding, ProblemError, UnknownName
-from hetgym.sharding import SOLVERS, ShardingProblem, solve, validate
+from hetgym.sharding import SOLVERS, ShardingProblem, reduce, solve, validate
 
 INSTALLED = [name for name, row in SOLVERS.items() if all(find_spec(module) for module in row.needs)]
 STEPS = {"greedy": 4, "dual": 10, "trees": 60, "mip": 50, "auto": 60}
@@ -82,3 +82,16 @@ def test_problems_without_a_choice_are_told_why() -> None:
 def test_mistakes(arguments: dict[str, object], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         solve(EXAMPLE, **arguments)  # type: ignore[arg-type]
+
+
+@examples(50)
+@given(problem=problems())
+def test_a_start_is_improved(problem: ShardingProblem) -> None:
+    best = optimum(problem)
+    if best is None:
+        return
+    known = solve(problem, steps=60).choice
+    reduced = reduce(problem)
+    again = reduced.lift(reduced.nearest(known))
+    assert again.tolist() == known.tolist()
+    assert solve(problem, steps=1, starts=[known]).cost == best

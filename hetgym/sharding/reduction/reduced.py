@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,20 @@ class Reduced:
         chosen = np.append(np.asarray(choice, np.int64), 0)  # an original node without an owner has the owner -1
         lifted: Int64Array = self.core.maps[self.core.map_offsets + chosen[self.core.owner]]
         return lifted
+
+    def nearest(self, choice: npt.ArrayLike) -> Int64Array:
+        """[nodes] the strategies that agree with a choice of the original problem in most original nodes.
+
+        Lifted again, this is the choice itself, unless reductions have removed one of its strategies.
+        """
+        core, chosen = self.core, np.asarray(choice, np.int64)
+        owned = np.flatnonzero(core.owner >= 0)
+        owner = core.owner[owned]
+        widths = np.diff(core.offsets)[owner]
+        ramp = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
+        same = core.maps[np.repeat(core.map_offsets[owned], widths) + ramp] == np.repeat(chosen[owned], widths)
+        votes = np.bincount(np.repeat(core.offsets[owner], widths) + ramp, same, len(core.costs))
+        return np.array([votes[low:high].argmax() for low, high in pairwise(core.offsets.tolist())], np.int64)
 
     def __repr__(self) -> str:
         last = self.steps[-1]

@@ -8,10 +8,10 @@ import numpy as np
 
 from hetgym._types import Int64Array
 from hetgym.sharding.solvers.ascent import BEST, BOUND, Ascent, ascend, new_ascent
-from hetgym.sharding.solvers.exchange import repair
 from hetgym.sharding.solvers.forests import new_forest
 from hetgym.sharding.solvers.incumbent import Incumbent
 from hetgym.sharding.solvers.model import Model, cost_of, model_of
+from hetgym.sharding.solvers.repairing import repair
 
 WORK = 2_000_000  # Entries of tables that are read before a solver looks at the clock again
 REPAIRS = 25  # Most rounds of a repair
@@ -31,6 +31,8 @@ class Dual:
         self.ascent: Ascent = new_ascent(self.model)
         self.forest = new_forest(self.model)
         self.order: Int64Array = np.arange(len(self.model.offsets) - 1)
+        if incumbent.choice is not None:
+            self.take(incumbent.choice)
         self.sweeps = int(np.clip(WORK // (2 * len(self.model.tables) + 1), 1, 50))
 
     def advance(self) -> None:

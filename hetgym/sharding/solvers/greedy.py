@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from hetgym.sharding.solvers.ascent import new_ascent
-from hetgym.sharding.solvers.exchange import repair
 from hetgym.sharding.solvers.forests import new_forest
 from hetgym.sharding.solvers.incumbent import Incumbent
 from hetgym.sharding.solvers.model import model_of, priced
+from hetgym.sharding.solvers.repairing import repair
 from hetgym.sharding.solvers.sweeps import forward
 
 REPAIRS = 50  # Most rounds of a repair

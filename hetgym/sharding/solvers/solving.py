@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
 
 import numpy as np
+import numpy.typing as npt
 
 from hetgym._input.times import as_seconds
 from hetgym._kernels.threads import cores
 from hetgym._types import Int64Array
 from hetgym.errors import ConfigError, InvalidSharding, ProblemError
 from hetgym.search.search import clock, searching
-from hetgym.sharding.evaluation import ShardingReport, evaluate
+from hetgym.sharding.evaluation import ShardingReport, as_choice, evaluate
 from hetgym.sharding.problem import ShardingProblem
 from hetgym.sharding.reduction import reduce
 from hetgym.sharding.solvers.incumbent import Incumbent, Moment
 from hetgym.sharding.solvers.registry import solver as named
 
+CLOSE = 1e-6  # Gap up to which a plan counts as optimal
 ENTRIES = 300_000  # Most entries of reduced tables for which `auto` runs `mip`
 
 
@@ -56,7 +58,7 @@ class ShardingPlan:
     @property
     def status(self) -> str:
         """``optimal`` if the bound equals the cost to within the rounding of floating point, else ``feasible``."""
-        return "optimal" if self.gap <= 1e-6 else "feasible"
+        return "optimal" if self.gap <= CLOSE else "feasible"
 
     def __repr__(self) -> str:
         gap = "" if self.bound is None else f", gap {100 * self.gap:.3g} %"
@@ -70,6 +72,7 @@ def solve(
     solver: str = "auto",
     seed: int = 0,
     steps: int | None = None,
+    starts: Iterable[npt.ArrayLike] = (),
 ) -> ShardingPlan:
     """Choose a strategy for every node.
 
@@ -81,6 +84,7 @@ def solve(
         seed: of random numbers.
         steps: number of steps of the solver, such as some thousand trees, in place of a time: the result is then the
             same on every machine.
+        starts: choices that are known, such as plans made by hand; those that fit are improved.
 
     Raises:
         UnknownName: no such solver.
@@ -88,7 +92,7 @@ def solve(
         MissingExtra: the solver needs an extra that is not installed.
         ProblemError: every choice has infinite entries or takes more memory than the limit, or numbers are too large
             (see :func:`reduce`).
-        InvalidSharding: no choice that fits was found in time.
+        InvalidSharding: no choice that fits was found in time, or a start that is no choice of the problem.
 
     >>> from hetgym.sharding import ShardingProblem
     >>> problem = ShardingProblem.from_lists(
@@ -113,6 +117,8 @@ def solve(
             f"{reduced.memory.moments[t]}"
         )
     incumbent = Incumbent(reduced, began, None if steps is not None else seconds)
+    for start in starts:
+        incumbent.offer(reduced.nearest(as_choice(problem, start)), "start")
     if not reduced.core.nodes:
         incumbent.prove(0.0, solver)
         incumbent.offer(np.zeros(0, np.int64), solver)

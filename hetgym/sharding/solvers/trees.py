@@ -14,9 +14,10 @@ import numpy as np
 from hetgym._types import FloatArray, Int64Array
 from hetgym.sharding.solvers.ascent import BOUND
 from hetgym.sharding.solvers.dual import REPAIRS, Dual
-from hetgym.sharding.solvers.exchange import COST, TRIED, Exchange, new_exchange, repair, search
+from hetgym.sharding.solvers.exchange import COST, TRIED, Exchange, new_exchange, search
 from hetgym.sharding.solvers.incumbent import Incumbent
 from hetgym.sharding.solvers.model import priced
+from hetgym.sharding.solvers.repairing import repair
 from hetgym.sharding.solvers.sweeps import backward, forward
 
 WINDOW, GROWTH = 600, 1e-4  # The dual is left once its bound has grown by less than this share in that many sweeps
