@@ -15,7 +15,8 @@ from hetgym.sharding.classical import data_parallel, megatron
 from hetgym.sharding.evaluation import ShardingReport, evaluate
 from hetgym.sharding.mesh import Mesh
 from hetgym.sharding.sharded_graph import ShardedGraph
-from hetgym.sharding.solvers.solving import CLOSE, ShardingPlan, solve
+from hetgym.sharding.solvers.incumbent import CLOSE
+from hetgym.sharding.solvers.solving import ShardingPlan, solve
 
 CLASSICAL = {"data-parallel": data_parallel, "megatron": megatron}
 """Name -> plan of a graph on a mesh that needs no search."""

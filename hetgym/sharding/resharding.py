@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hetgym._sums import summed
 from hetgym.errors import ConfigError
 from hetgym.graph.ops import DTYPE_BYTES, Tensor
 from hetgym.sharding.mesh import Mesh
@@ -87,7 +88,7 @@ def resharding_seconds(tensor: Tensor, source: Placement, target: Placement, mes
 
 
 def _seconds(steps: tuple[Step, ...]) -> float:
-    return sum(step.seconds for step in steps)
+    return summed(step.seconds for step in steps)
 
 
 def _route(tensor: Tensor, source: Placement, target: Placement, mesh: Mesh) -> tuple[Step, ...]:

@@ -168,7 +168,7 @@ def own_seconds(strategy: Strategy, mesh: Mesh) -> float:
     seconds = 0.0
     for axis, option in enumerate(strategy.options):
         others = _others(strategy, axis, mesh)
-        seconds += sum(mesh.seconds("all-reduce", size / others, axis) for size in option.reduced)
+        seconds += summed(mesh.seconds("all-reduce", size / others, axis) for size in option.reduced)
         seconds += mesh.neighbour_seconds(option.halo[1] / others, axis)
     return seconds
 

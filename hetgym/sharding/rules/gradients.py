@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hetgym._sums import summed
 from hetgym.graph.ops import DTYPE_BYTES, Operator
 from hetgym.sharding.placement import Entry, P, R, S
 from hetgym.sharding.rules.indices import REPLICATED, Option, dimensions
@@ -82,7 +83,7 @@ def loss_options(op: Operator) -> list[Option]:
     result = [Option(REPLICATED, (R,) * count, (R,) * len(op.outputs), divides=False)]
     for at, letter in enumerate(dimensions(rank)):
         if all(len(tensor.shape) > at for tensor in op.inputs):
-            rows = sum(t.size // max(1, t.shape[-1]) for t in op.inputs if at == len(t.shape) - 1 and at > 0)
+            rows = summed(t.size // max(1, t.shape[-1]) for t in op.inputs if at == len(t.shape) - 1 and at > 0)
             entries, reduced = (S(at),) * count, 2 * (rows * float(DTYPE_BYTES["float32"]),) if rows else ()
             result.append(Option(letter, entries, entries[: len(op.outputs)], reduced=reduced))
     return result

@@ -14,6 +14,7 @@ from hetgym.search.search import clock
 from hetgym.sharding.evaluation import evaluate
 from hetgym.sharding.reduction import Reduced
 
+CLOSE = 1e-6  # Gap up to which a choice counts as optimal
 ROUNDING = 1e-9  # Share of a bound that rounding errors of floating point may have added
 
 
@@ -91,4 +92,4 @@ class Incumbent:
     @property
     def over(self) -> bool:
         """True if time is up, or nothing is left to gain."""
-        return self.ended or self.left <= 0 or self.gap == 0.0
+        return self.ended or self.left <= 0 or self.gap <= CLOSE

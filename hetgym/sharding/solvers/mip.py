@@ -17,12 +17,12 @@ from hetgym.errors import require
 from hetgym.sharding.reduction import Reduced
 from hetgym.sharding.reduction.core import FORBIDDEN
 from hetgym.sharding.solvers.ascent import new_ascent
-from hetgym.sharding.solvers.incumbent import Incumbent
+from hetgym.sharding.solvers.incumbent import CLOSE, Incumbent
 from hetgym.sharding.solvers.model import model_of
 from hetgym.sharding.solvers.sweeps import backward, forward
 
 ROWS = 40  # Most rows for memory that are added after a solution
-GAP = 1e-5  # Share of the cost up to which branch and bound proves a solution
+GAP = CLOSE / 2  # Share of the cost up to which branch and bound proves a solution
 SCALE = 1e6  # The program's costs are scaled so that they add up to about this
 SWEEPS = 5  # Sweeps of TRW-S for a first idea of that sum
 

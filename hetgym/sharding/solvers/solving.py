@@ -20,10 +20,9 @@ from hetgym.search.search import clock, searching
 from hetgym.sharding.evaluation import ShardingReport, as_choice, evaluate
 from hetgym.sharding.problem import ShardingProblem
 from hetgym.sharding.reduction import reduce
-from hetgym.sharding.solvers.incumbent import Incumbent, Moment
+from hetgym.sharding.solvers.incumbent import CLOSE, Incumbent, Moment
 from hetgym.sharding.solvers.registry import solver as named
 
-CLOSE = 1e-6  # Gap up to which a plan counts as optimal
 ENTRIES = 300_000  # Most entries of reduced tables for which `auto` runs `mip`
 
 

@@ -41,6 +41,7 @@ def trees(incumbent: Incumbent, rng: np.random.Generator) -> Iterator[None]:
         if bound > seen + GROWTH * abs(seen):
             seen, since = bound, 0
         yield
+    dual.take(incumbent.choice)  # it may be that of another solver
     main = _exchange(dual, dual.ascent.best)
     yield from _improve(dual, main)
     behind, errors = 0.0, 0
