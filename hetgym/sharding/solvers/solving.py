@@ -91,7 +91,7 @@ def solve(
         MissingExtra: the solver needs an extra that is not installed.
         ProblemError: every choice has infinite entries or takes more memory than the limit, or numbers are too large
             (see :func:`reduce`).
-        InvalidSharding: no choice that fits was found in time, or a start that is no choice of the problem.
+        InvalidSharding: no choice that fits was found in time, or a start with a strategy that a node does not have.
 
     >>> from hetgym.sharding import ShardingProblem
     >>> problem = ShardingProblem.from_lists(
