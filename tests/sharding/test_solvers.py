@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 import numpy as np
@@ -10,7 +11,7 @@ from effort import examples
 from hypothesis import given
 from sharding_tools import EXAMPLE, optimum, problems
 
-from hetgym.errors import ConfigError, InvalidSharding, ProblemError, UnknownName
+from hetgym.errors import ConfigError, InvalidSharding, MissingExtra, ProblemError, UnknownName
 from hetgym.sharding import SOLVERS, ShardingProblem, reduce, solve, validate
 
 INSTALLED = [name for name, row in SOLVERS.items() if all(find_spec(module) for module in row.needs)]
@@ -95,3 +96,10 @@ def test_a_start_is_improved(problem: ShardingProblem) -> None:
     again = reduced.lift(reduced.nearest(known))
     assert again.tolist() == known.tolist()
     assert solve(problem, steps=1, starts=[known]).cost == best
+
+
+def test_a_library_that_does_not_load_costs_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    assert solve(EXAMPLE, "300ms").cost == 445
+    with pytest.raises(MissingExtra, match=r"mip needs highspy"):
+        solve(EXAMPLE, solver="mip", steps=1)

@@ -139,6 +139,17 @@ def add(one: int, other: int) -> int:
 
 
 @jit
+def across(offsets: Int64Array, ends: Int64Array, e: int, v: int) -> tuple[int, int, int, int]:
+    """The other node of an edge, its number of strategies, and the strides of this and of that node in the table."""
+    if ends[e, 0] == v:
+        w = ends[e, 1]
+        other = offsets[w + 1] - offsets[w]
+        return w, other, other, 1
+    w = ends[e, 0]
+    return w, offsets[w + 1] - offsets[w], 1, offsets[v + 1] - offsets[v]
+
+
+@jit
 def _add_tables(
     goal: Int64Array,
     table_offsets: Int64Array,

@@ -10,7 +10,7 @@ import numpy as np
 
 from hetgym._kernels.jit import jit
 from hetgym._types import BoolArray, Int64Array
-from hetgym.sharding.reduction.core import FORBIDDEN, Core, add
+from hetgym.sharding.reduction.core import FORBIDDEN, Core, across, add
 
 
 def undominated(core: Core, usages: Int64Array, usage_offsets: Int64Array, counted: BoolArray) -> BoolArray:
@@ -50,10 +50,7 @@ def _probe(
         probe[k, :width] = costs[offsets[v] : offsets[v + 1]]
         for i in range(incident_offsets[v], incident_offsets[v + 1]):
             e = incident[i]
-            second = ends[e, 0] != v
-            w = ends[e, 0] if second else ends[e, 1]
-            other = offsets[w + 1] - offsets[w]
-            stride, step = (1, width) if second else (other, 1)
+            w, other, stride, step = across(offsets, ends, e, v)
             at = table_offsets[e] + (k * other // PROBES + i) % other * step
             for s in range(width):
                 probe[k, s] = add(probe[k, s], tables[at + s * stride])
@@ -111,10 +108,7 @@ def _undominated(
                 excess = costs[offsets[v] + r] - costs[offsets[v] + s]
                 for i in range(incident_offsets[v], incident_offsets[v + 1]):
                     e = incident[i]
-                    second = ends[e, 0] != v
-                    w = ends[e, 0] if second else ends[e, 1]
-                    other = offsets[w + 1] - offsets[w]
-                    stride, step = (1, width) if second else (other, 1)
+                    w, other, stride, step = across(offsets, ends, e, v)
                     worst = -FORBIDDEN
                     for t in range(other):
                         if alive[offsets[w] + t]:

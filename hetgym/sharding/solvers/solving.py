@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib import import_module
 from itertools import count
 
 import numpy as np
@@ -125,7 +125,7 @@ def solve(
         _run(incumbent, rows[0].steps(incumbent, np.random.default_rng(seed)), steps)
     else:
         if solver == "auto":
-            small = len(reduced.core.tables) <= ENTRIES and find_spec("highspy") is not None
+            small = len(reduced.core.tables) <= ENTRIES and _loads("highspy")
             rows += [named("mip")] if small else [named("trees")] * (cores() > 1)
         _together(incumbent, [row.steps(incumbent, np.random.default_rng(seed + i)) for i, row in enumerate(rows)])
     if incumbent.choice is None:
@@ -133,6 +133,15 @@ def solve(
     choice = reduced.lift(incumbent.choice)
     found = next(moment.solver for moment in incumbent.history if moment.cost == incumbent.cost)
     return ShardingPlan(choice, evaluate(problem, choice), incumbent.bound, found, tuple(incumbent.history))
+
+
+def _loads(module: str) -> bool:
+    """Whether a library is installed and can be loaded; libraries of two packages may clash in one process."""
+    try:
+        import_module(module)
+    except ImportError:
+        return False
+    return True
 
 
 def _together(incumbent: Incumbent, solvers: list[Iterator[None]]) -> None:
